@@ -39,20 +39,23 @@ export async function handleNotification(
   account: AccountName,
   provider: Provider,
   notification: Notification,
+  signal: AbortSignal,
 ): Promise<void> {
-  const [error] = await handleTogether(context, account, provider, [notification])
+  const [error] = await handleTogether(context, account, provider, [notification], signal)
   if (error !== undefined) throw error
 }
 
 /**
  * Handles several notifications of an account: each object that they name is looked up once. Returns their errors in order, undefined
- * for those of which every change that follows is committed. Throws if the database is unavailable.
+ * for those of which every change that follows is committed. Throws if the database is unavailable. After the signal
+ * the rest is not handled, so that a stop does not wait for a provider in trouble.
  */
 export async function handleTogether(
   context: NotificationContext,
   account: AccountName,
   provider: Provider,
   notifications: Notification[],
+  signal: AbortSignal,
 ): Promise<unknown[]> {
   const { db, countNotification } = context
   const key = accountKey(account)
@@ -60,9 +63,9 @@ export async function handleTogether(
   const known = new Set((await db.query(ARE_KNOWN, [...key, ids])).map(({ id }) => id))
   const fresh = notifications.filter(({ id }) => !known.has(id))
   const errors = new Map<string, unknown>()
-  await followEach(context, account, provider, fresh, errors)
+  await followEach(context, account, provider, fresh, errors, signal)
   const refreshed = fresh.filter(({ id }) => !errors.has(id))
-  if (account.psp === 'stripe') await refreshRecords(context, account, provider, refreshed, errors)
+  if (account.psp === 'stripe') await refreshRecords(context, account, provider, refreshed, errors, signal)
   const handled = fresh.filter(({ id }) => !errors.has(id))
   if (handled.length > 0) await db.query(KEEP, [...key, handled.map(({ id }) => id), handled.map(({ kind }) => kind)])
   for (const { id, hint } of notifications)
@@ -102,6 +105,7 @@ async function followEach(
   provider: Provider,
   notifications: Notification[],
   errors: Map<string, unknown>,
+  signal: AbortSignal,
 ): Promise<void> {
   const groups = Map.groupBy(notifications, ({ hint }) => JSON.stringify(hint, amountAsText))
   const queues = Map.groupBy(groups.values(), ([one]) => queueOf(one!.hint)).values()
@@ -109,6 +113,7 @@ async function followEach(
     for (const queue of queues)
       for (const group of queue) {
         try {
+          if (signal.aborted) throw new ProviderError('was not asked before the stop')
           await follow(context, account, provider, group[0]!.hint)
           await storeFees(context, account, provider, group)
         } catch (error) {
@@ -144,9 +149,10 @@ async function refreshRecords(
   provider: Provider,
   notifications: Notification[],
   errors: Map<string, unknown>,
+  stopped: AbortSignal,
 ): Promise<void> {
   if (notifications.length === 0) return
-  const signal = AbortSignal.timeout(REFRESH_MS + notifications.length * REFRESH_EACH_MS)
+  const signal = AbortSignal.any([stopped, AbortSignal.timeout(REFRESH_MS + notifications.length * REFRESH_EACH_MS)])
   const events = notifications.map(({ event }) => event as unknown as StripeEvent)
   try {
     await refreshFromStripe(context, account, events, signal, {
@@ -163,8 +169,8 @@ async function refreshRecords(
     if (isOfAll || notifications.length === 1) for (const { id } of notifications) errors.set(id, error)
     else {
       const half = Math.ceil(notifications.length / 2)
-      await refreshRecords(context, account, provider, notifications.slice(0, half), errors)
-      await refreshRecords(context, account, provider, notifications.slice(half), errors)
+      await refreshRecords(context, account, provider, notifications.slice(0, half), errors, stopped)
+      await refreshRecords(context, account, provider, notifications.slice(half), errors, stopped)
     }
   }
 }

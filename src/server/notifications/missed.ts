@@ -113,7 +113,7 @@ async function read(
       // The next run reads the remaining notifications, from the same instant on.
       if (signal.aborted) return { until: null, pauseS: 0 }
       newestS = Math.max(newestS, notification.createdS)
-      const outcome = await tryToHandle(context, account, provider as Provider, notification)
+      const outcome = await tryToHandle(context, account, provider as Provider, notification, signal)
       failuresInARow = outcome === 'look-up failed' ? failuresInARow + 1 : 0
       if (failuresInARow === OUTAGE) return { until: null, pauseS: RETRY_S }
       if (outcome !== 'handled') oldestFailedS = Math.min(oldestFailedS, notification.createdS)

@@ -147,7 +147,7 @@ async function handleAll(
       continue
     }
     const notifications = rows.map(({ event }) => adapters[account.psp]!.readNotification(JSON.parse(event))!)
-    const errors = await handled(context, account, notifications)
+    const errors = await handled(context, account, notifications, signal)
     const failed = rows.filter((_, n) => errors[n] !== undefined)
     const why = errors.find((error) => error !== undefined)
     if (failed.length > 0)
@@ -171,10 +171,11 @@ async function handled(
   context: NotificationContext,
   account: AccountName,
   notifications: Notification[],
+  signal: AbortSignal,
 ): Promise<unknown[]> {
   const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
   if (!provider) return notifications.map(() => new ProviderError('is not connected'))
-  return handleTogether(context, account, provider, notifications)
+  return handleTogether(context, account, provider, notifications, signal)
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

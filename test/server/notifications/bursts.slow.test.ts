@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { holding } from '../../support/database.ts'
+import { startTestServer } from '../../support/server.ts'
 import { savedCard } from '../../support/simulators.ts'
 import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
@@ -34,11 +35,13 @@ test('charges during a burst of refunds in Stripe’s dashboard are not refused,
 const CUSTOMERS = 15
 const CHANGES = 10
 
-async function send(event: object): Promise<number> {
+const send = (event: object) => sendTo(setup.account.eventsUrl, event)
+
+async function sendTo(url: string, event: object): Promise<number> {
   const body = JSON.stringify(event)
   const header = signature(body, [setup.account.secret], Math.floor(Date.now() / 1000))
   const headers = { 'content-type': 'application/json', 'stripe-signature': header }
-  return (await fetch(setup.account.eventsUrl, { method: 'POST', headers, body })).status
+  return (await fetch(url, { method: 'POST', headers, body })).status
 }
 
 const handled = async (events: Stripe.Event[]) => {
@@ -122,4 +125,55 @@ test('a notification that names a subscription by another object has it read aga
     setup.shop.projectId,
   ])
   assert.deepEqual(rows.map(({ id }) => made[id!]).sort(), Object.values(made).sort())
+})
+
+test('an object that Stripe does not serve delays the other notifications of a followed account by seconds', async () => {
+  const { user, charge } = await setup.charged()
+  const client = setup.stripe.client()
+  const { id: product } = await client.products.create({ name: 'Out of order' })
+  const price = await client.prices.create({
+    product,
+    currency: 'usd',
+    unit_amount: 900,
+    recurring: { interval: 'month' },
+  })
+  const { customer } = await savedCard(client)
+  const path = '/v1/subscriptions/[^/]+'
+  await setup.stripe.control('/faults', { method: 'GET', path, kind: 'error_before', times: 1000 })
+  const { id } = await client.subscriptions.create({ customer, items: [{ price: price.id }] })
+  const object = { id, object: 'subscription' }
+  const event = {
+    id: 'evt_unserved',
+    object: 'event',
+    type: 'customer.subscription.updated',
+    created: 1,
+    data: { object },
+  }
+  assert.equal(await send(event), 200)
+  const failed = () =>
+    setup.billing.server
+      .logLines()
+      .map((line) => JSON.parse(line))
+      .find(({ msg }) => msg === 'Notifications were not handled.')
+  await until('the failure', () => failed() !== undefined)
+  // It was given up, not ended by the time limit of a minute.
+  assert.equal(failed().why, 'returned status 500')
+  await setup.stripe.control('/events', { isOff: false })
+  await setup.stripe.control('/refunds', { charge })
+  await until('the refund', async () => !(await setup.isActive(user)))
+})
+
+test('a stop does not wait for an object that Stripe serves slowly, which is read again later', async () => {
+  await setup.stripe.control('/faults/clear')
+  await until('the rest to be handled', async () => (await pending()) === 0)
+  const { env, url } = setup.billing.server
+  const other = await startTestServer(env)
+  const path = '/v1/subscriptions/sub_slow'
+  await setup.stripe.control('/faults', { method: 'GET', path, kind: 'slow', ms: 20_000 })
+  const object = { id: 'sub_slow', object: 'subscription' }
+  const event = { id: 'evt_slow', object: 'event', type: 'customer.subscription.updated', created: 1, data: { object } }
+  assert.equal(await sendTo(setup.account.eventsUrl.replace(url, other.url), event), 200)
+  await other.stop()
+  assert.match(other.logLines().join('\n'), /Notifications were not handled\./)
+  await until('it to be read again', async () => (await handled([event as unknown as Stripe.Event])) === 1)
 })

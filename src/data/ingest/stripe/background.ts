@@ -21,6 +21,8 @@ type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | '
 const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.
 const AT_ONCE = 2
+// Some seconds. Notifications are tried again by themselves, and the next ones of the account wait for these.
+const REFRESH_TRIES = 5
 
 /**
  * Starts to run imports in the background. Each import is run by one process at a time, the one that holds its lock.
@@ -72,7 +74,7 @@ async function goOn(app: Shared, held: Held, state: ImportState, seen: Seen, sig
   const about = { project: state.projectId, merchant_account: state.merchantId }
   const onRejected = (line: string) => app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
   const provider = await app.providers.of(state.organizationId, 'stripe', state.merchantId)
-  const source = await openSource(app, state, signal, provider?.takeTurn?.bind(provider))
+  const source = await openSource(app, state, signal, { takeTurn: provider?.takeTurn?.bind(provider) })
   await runImport(app, held, source, state, { signal, once: true, seen, onRejected }).finally(() => source.close())
 }
 
@@ -102,7 +104,7 @@ export async function refreshFromStripe(
   const changed = events.flatMap(changedBy)
   const followers = changed.length > 0 ? await followersOf(app.db.query, account) : []
   if (followers.length === 0) return 0
-  const source = await openSource(app, account, signal, takeTurn)
+  const source = await openSource(app, account, signal, { takeTurn, tries: REFRESH_TRIES })
   let count = 0
   try {
     for (const { projectId, options, step } of followers) {
@@ -121,6 +123,7 @@ export async function refreshFromStripe(
     }
   } catch (error) {
     if (error instanceof ListNotPermitted) throw new NotPermitted(error.permission)
+    if (error instanceof Unreachable) throw new ProviderError(error.why)
     if (error instanceof Refusal || signal.aborted) throw new ProviderError(`could not be read: ${String(error)}`)
     throw error
   } finally {

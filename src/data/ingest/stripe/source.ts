@@ -54,6 +54,8 @@ export interface SourceOptions {
   /** The most calls a second. Stripe allows an account about 100, and charges need theirs. */
   callsPerSecond?: number
   signal: AbortSignal
+  /** How often a call is made that Stripe does not serve. */
+  tries?: number | undefined
   /** Waits for a turn in the rate that the account's calls share in this process. */
   takeTurn?: ((signal: AbortSignal) => Promise<void>) | undefined
 }
@@ -154,7 +156,7 @@ export class StripeSource {
 
   /** A response whose body is of another form, as a proxy may send it, is repeated like one of an outage. */
   async #get(path: string, params: Params, isWhole: (body: Fields) => boolean): Promise<StripeResponse> {
-    const { clock, signal } = this.#options
+    const { clock, signal, tries = TRIES } = this.#options
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
       await this.#readKey(KEY_AGE_MS)
@@ -167,7 +169,7 @@ export class StripeSource {
       }
       const why = troubleOf(response, isWhole)
       if (!(response instanceof ProviderError) && why === undefined) return response
-      if (attempt >= TRIES) throw new Unreachable(String(why))
+      if (attempt >= tries) throw new Unreachable(String(why))
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
       signal.throwIfAborted()
     }

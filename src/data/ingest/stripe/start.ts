@@ -93,14 +93,14 @@ export async function openSource(
   app: Shared,
   { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
   signal: AbortSignal,
-  takeTurn?: SourceOptions['takeTurn'],
+  options: Pick<SourceOptions, 'takeTurn' | 'tries'> = {},
 ): Promise<StripeSource> {
   const presentKey = async () => {
     const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
     if (!account) throw new Refusal(`Merchant account "${merchantId}" is no longer connected to Stripe.`)
     return account.secretKey
   }
-  return sourceFor(app, { secretKey: await presentKey(), presentKey, signal, takeTurn })
+  return sourceFor(app, { secretKey: await presentKey(), presentKey, signal, ...options })
 }
 
 /** The same with a separate key, for reading only; returns the account's id at Stripe and the mode of the key, too. */
