@@ -44,7 +44,28 @@ async function sendTo(url: string, event: object): Promise<number> {
   return (await fetch(url, { method: 'POST', headers, body })).status
 }
 
-const handled = async (events: Stripe.Event[]) => {
+const UPDATED = 'customer.subscription.updated'
+const eventOf = (id: string, type: string, object: object, created = 1) => ({
+  id,
+  object: 'event',
+  type,
+  created,
+  data: { object },
+})
+
+/** Returns a function that subscribes a new customer to the same price. */
+async function subscriber(client: Stripe) {
+  const { id: product } = await client.products.create({ name: 'Monthly' })
+  const recurring = { interval: 'month' } as const
+  const { id: price } = await client.prices.create({ product, currency: 'usd', unit_amount: 900, recurring })
+  return async () => {
+    const { customer } = await savedCard(client)
+    const { id } = await client.subscriptions.create({ customer, items: [{ price }] })
+    return { id, customer }
+  }
+}
+
+const handled = async (events: { id: string }[]) => {
   const [row] = await setup.billing.db.query(
     'select count(*) as n from provider_notifications where notification_id = any($1)',
     [events.map(({ id }) => id)],
@@ -97,27 +118,13 @@ const naming: Record<string, (subscription: string, customer: string, invoice: s
 
 test('a notification that names a subscription by another object has it read again', async () => {
   const client = setup.stripe.client()
-  const { id: product } = await client.products.create({ name: 'Monthly' })
-  const price = await client.prices.create({
-    product,
-    currency: 'usd',
-    unit_amount: 900,
-    recurring: { interval: 'month' },
-  })
+  const subscribe = await subscriber(client)
   const made: Record<string, string> = {}
   for (const [n, [what, objectOf]] of Object.entries(naming).entries()) {
-    const { customer } = await savedCard(client)
-    const { id } = await client.subscriptions.create({ customer, items: [{ price: price.id }] })
+    const { id, customer } = await subscribe()
     const [invoice] = (await client.invoices.list({ customer })).data
     const object = { id: 'gone', ...objectOf(id, customer, invoice!.id) }
-    const event = {
-      id: `evt_naming${n}`,
-      object: 'event',
-      type: 'some.change',
-      created: invoice!.created,
-      data: { object },
-    }
-    assert.equal(await send(event), 200)
+    assert.equal(await send(eventOf(`evt_naming${n}`, 'some.change', object, invoice!.created)), 200)
     made[id] = what
   }
   await until('all to be handled', async () => (await pending()) === 0)
@@ -130,26 +137,11 @@ test('a notification that names a subscription by another object has it read aga
 test('an object that Stripe does not serve delays the other notifications of a followed account by seconds', async () => {
   const { user, charge } = await setup.charged()
   const client = setup.stripe.client()
-  const { id: product } = await client.products.create({ name: 'Out of order' })
-  const price = await client.prices.create({
-    product,
-    currency: 'usd',
-    unit_amount: 900,
-    recurring: { interval: 'month' },
-  })
-  const { customer } = await savedCard(client)
+  const subscribe = await subscriber(client)
   const path = '/v1/subscriptions/[^/]+'
   await setup.stripe.control('/faults', { method: 'GET', path, kind: 'error_before', times: 1000 })
-  const { id } = await client.subscriptions.create({ customer, items: [{ price: price.id }] })
-  const object = { id, object: 'subscription' }
-  const event = {
-    id: 'evt_unserved',
-    object: 'event',
-    type: 'customer.subscription.updated',
-    created: 1,
-    data: { object },
-  }
-  assert.equal(await send(event), 200)
+  const { id } = await subscribe()
+  assert.equal(await send(eventOf('evt_unserved', UPDATED, { id, object: 'subscription' })), 200)
   const failed = () =>
     setup.billing.server
       .logLines()
@@ -170,10 +162,9 @@ test('a stop does not wait for an object that Stripe serves slowly, which is rea
   const other = await startTestServer(env)
   const path = '/v1/subscriptions/sub_slow'
   await setup.stripe.control('/faults', { method: 'GET', path, kind: 'slow', ms: 20_000 })
-  const object = { id: 'sub_slow', object: 'subscription' }
-  const event = { id: 'evt_slow', object: 'event', type: 'customer.subscription.updated', created: 1, data: { object } }
+  const event = eventOf('evt_slow', UPDATED, { id: 'sub_slow', object: 'subscription' })
   assert.equal(await sendTo(setup.account.eventsUrl.replace(url, other.url), event), 200)
   await other.stop()
   assert.match(other.logLines().join('\n'), /Notifications were not handled\./)
-  await until('it to be read again', async () => (await handled([event as unknown as Stripe.Event])) === 1)
+  await until('it to be read again', async () => (await handled([event])) === 1)
 })

@@ -1,5 +1,4 @@
 // The declined payments of the period, on the page of charges.
-
 import { unfiltered } from '../filter.ts'
 import { id, ordinal, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
