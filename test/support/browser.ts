@@ -21,7 +21,7 @@ export const noBrowser =
 // Without a sandbox: it does not work as root, and the browser loads only our pages. This build needs one process and its
 // own renderer.
 const ARGUMENTS = ['--no-sandbox', '--no-zygote', '--single-process', '--in-process-gpu', '--disable-dev-shm-usage']
-ARGUMENTS.push('--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--font-render-hinting=none')
+ARGUMENTS.push('--disable-gpu', '--font-render-hinting=none')
 
 export async function openBrowser(): Promise<OpenBrowser> {
   const home = await mkdtemp(join(tmpdir(), 'tundish-browser-'))
