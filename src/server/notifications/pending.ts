@@ -146,8 +146,7 @@ async function handleAll(
       await clock.sleep(BUSY_MS, signal)
       continue
     }
-    const notifications = rows.map(({ event }) => adapters[account.psp]!.readNotification(JSON.parse(event))!)
-    const errors = await handled(context, account, notifications, signal)
+    const errors = await handled(context, account, rows, signal)
     const failed = rows.filter((_, n) => errors[n] !== undefined)
     const why = errors.find((error) => error !== undefined)
     if (failed.length > 0)
@@ -166,16 +165,19 @@ async function handleAll(
 
 type Row = { notification_id: string; event: string; attempts: string }
 
-/** Their errors, in order; undefined for those that were handled. */
+/** Their errors, in order; undefined for those that were handled. One that cannot be read must not hold up the others. */
 async function handled(
   context: NotificationContext,
   account: AccountName,
-  notifications: Notification[],
+  rows: Row[],
   signal: AbortSignal,
 ): Promise<unknown[]> {
   const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
-  if (!provider) return notifications.map(() => new ProviderError('is not connected'))
-  return handleTogether(context, account, provider, notifications, signal)
+  if (!provider) return rows.map(() => new ProviderError('is not connected'))
+  const read = rows.map(({ event }) => adapters[account.psp]!.readNotification(JSON.parse(event)))
+  const readable = read.filter((one) => one !== undefined)
+  const errors = (await handleTogether(context, account, provider, readable, signal)).values()
+  return read.map((one) => (one ? errors.next().value : new Error('A stored notification cannot be read.')))
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -61,18 +61,23 @@ const NAMED = [
 
 /** What is needed of a webhook to look up its objects, without data of people. Repeating it changes nothing. */
 function essenceOf(event: Fields): Fields {
-  const { payment, message } = event
-  const named = NAMED.flatMap((name) => (isScalar(event[name]) ? [[name, event[name]]] : []))
-  const { id, dateUpdated, status } = fieldsOf(payment)
-  const { reference } = ownIds(fieldsOf(payment))
+  const { payment, message, eventType } = event
+  const fields = fieldsOf(payment)
+  const metadata = { tundish_order: ownIds(fields).reference }
   return {
-    ...Object.fromEntries(named),
-    ...(isObject(payment) && { payment: { id, dateUpdated, status, metadata: { tundish_order: reference } } }),
-    ...(named.length === 0 && message !== undefined && { message: true }),
+    ...scalarsOf(event, NAMED),
+    ...(isObject(payment) && { payment: { ...scalarsOf(fields, NAMED_OF_PAYMENT), metadata } }),
+    ...(textOf(eventType) === null && message !== undefined && { message: true }),
   }
 }
 
-const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'number'
+const NAMED_OF_PAYMENT = ['id', 'dateUpdated', 'status']
+
+/** Those of the fields that are texts or numbers. */
+function scalarsOf(fields: Fields, names: string[]): Fields {
+  const found = names.map((name) => [name, fields[name]] as const)
+  return Object.fromEntries(found.filter(([, value]) => typeof value === 'string' || typeof value === 'number'))
+}
 
 export const essenceOfPrimerEvent = ({ event }: Notification): object => event
 
