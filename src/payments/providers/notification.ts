@@ -16,8 +16,11 @@ export type Hint =
     }
   /** The provider's id of the charge. */
   | { about: 'refund'; chargeTransactionId: string }
-  /** `dispute`: as the signed notification reports it, for a provider that cannot be asked for disputes. */
-  | { about: 'dispute'; chargeTransactionId: string; dispute?: Dispute }
+  /**
+   * `dispute`: as the signed notification reports it, for a provider that cannot be asked for disputes; `whyUnread` if that cannot be
+   * recorded.
+   */
+  | { about: 'dispute'; chargeTransactionId: string; dispute?: Dispute; whyUnread?: string }
   /** A saved card changed or was removed; or its customer was removed, with all cards that the customer had saved. */
   | { about: 'card'; token: string }
   | { about: 'card'; customer: string }

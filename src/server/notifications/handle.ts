@@ -8,6 +8,7 @@ import type { BillingContext } from '../../payments/billing/context.ts'
 import { recordDisputes } from '../../payments/billing/ledger/disputes.ts'
 import { findByCharge } from '../../payments/billing/ledger/orders.ts'
 import {
+  isLost,
   ReceivedTooEarly,
   settleBefore,
   settleByHandle,
@@ -185,7 +186,12 @@ async function adoptRefunds(...given: Parameters<typeof adoptRefundsOfCharge>): 
     throw new ReceivedTooEarly('A refund of ours in progress has the amount of one that was made at the provider.')
 }
 
-async function follow(context: BillingContext, account: AccountName, provider: Provider, hint: Hint): Promise<void> {
+async function follow(
+  context: NotificationContext,
+  account: AccountName,
+  provider: Provider,
+  hint: Hint,
+): Promise<void> {
   switch (hint.about) {
     case 'charge':
       if (hint.orderId !== null && isUuid(hint.orderId))
@@ -199,9 +205,14 @@ async function follow(context: BillingContext, account: AccountName, provider: P
     case 'dispute': {
       await settleBefore(context, provider, account, hint.chargeTransactionId)
       // Other programs may charge the account, too.
-      if (!(await findByCharge(context.db.query, account, hint.chargeTransactionId))) return
+      if (!(await findByCharge(context.db.query, account, hint.chargeTransactionId))) {
+        // One that can be looked up is found when its charge is adopted.
+        if (!provider.disputesOf && (await isLost(context, provider, hint.chargeTransactionId)))
+          throw new ReceivedTooEarly('The order of a disputed payment is not here.')
+        return
+      }
       const disputes = provider.disputesOf ? await provider.disputesOf(hint) : hint.dispute && [hint.dispute]
-      if (disputes === undefined) return
+      if (disputes === undefined) return leaveOut(context, account, hint.chargeTransactionId, hint.whyUnread)
       if (!Array.isArray(disputes)) throw errorOf(disputes)
       await recordDisputes(context, account, disputes)
       return
@@ -212,4 +223,16 @@ async function follow(context: BillingContext, account: AccountName, provider: P
         : updateCardsOf(context, account, provider, hint.customer)
     case 'nothing':
   }
+}
+
+/** Names a dispute that cannot be recorded, because nothing else reports it, and sending its notification again would not help. */
+function leaveOut(
+  { log, countNotification }: NotificationContext,
+  account: AccountName,
+  chargeTransactionId: string,
+  why: string | undefined,
+): void {
+  const about = { ...account, psp_transaction_id: chargeTransactionId, why }
+  log.warn(about, 'A dispute was not recorded: follow it at the provider.')
+  countNotification(account.psp, 'dispute', 'left_out')
 }

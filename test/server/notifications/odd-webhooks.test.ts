@@ -1,10 +1,11 @@
 // Signed webhooks of Primer of any form: each is stored and handled, or refused with a sentence, and none holds up the others.
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { adapters } from '../../../src/payments/providers/adapters.ts'
-import { PRIMER_SECRET, setUpPrimerShop } from '../../support/primer-billing.ts'
+import { connectPrimer, PRIMER_SECRET, setUpPrimerShop } from '../../support/primer-billing.ts'
+import { scrape } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
 const setup = setUpPrimerShop()
@@ -32,6 +33,17 @@ const webhook = (eventType: unknown, more: object = {}) =>
   JSON.stringify({ eventType, date: '2026-11-01T10:00:00.123456', version: '2.4', signedAt: signedAt(), ...more })
 const payment = (more: object = {}) => webhook('PAYMENT.STATUS', { payment: { id: 'unknown', ...more } })
 
+/** A dispute as Primer's reference shows it: without `signedAt`. */
+const dispute = (paymentId: unknown, more: object = {}) =>
+  JSON.stringify({
+    ...{ eventType: 'DISPUTE.STATUS', version: '2.4', type: 'DISPUTE', status: 'LOST' },
+    ...{ primerAccountId: 'acct_123456789', transactionId: 'txn_987654321', orderId: 'order_12345', paymentId },
+    paymentMethod: { type: 'CARD', card: { network: 'VISA', last4: '1234', expiry: '12/25' } },
+    ...{ processor: 'ADYEN', processorDisputeId: `dispute_${paymentId}`, receivedAt: '2025-09-23T13:00:00Z' },
+    ...{ challengeRequiredBy: '2025-10-01T13:00:00Z', reason: 'Fraudulent transaction', reasonCode: '4837' },
+    ...{ processorReason: 'fraud', amount: 1050, currency: 'USD', merchantId: 'merchant_1', ...more },
+  })
+
 const TRIED = `select from pending_notifications where event -> 'payment' ->> 'id' = $1 and attempts > 0`
 const storedEvents = async () =>
   (await setup.billing.db.query('select event from pending_notifications')).map(({ event }) => event!)
@@ -46,6 +58,19 @@ const stored: Record<string, () => string> = {
   'an unknown type': () => webhook('HYPERDRIVE.ENGAGED', { payment: { id: 'x' } }),
   'a very long type': () => webhook('X'.repeat(5000)),
   'a long type of emoji': () => webhook(`x${'😀'.repeat(80)}`),
+  'a failed workflow run': () =>
+    JSON.stringify({
+      ...{ eventType: 'WORKFLOW_RUN.FAILED', version: '1.0', date: '2024-02-21 15:36:16.167687' },
+      ...{ primerAccountId: 'a', triggerEventId: 'DdRZ6YY0', workflow: { id: 'w', name: 'MIT', version: 8 } },
+      run: { timestamp: '2024-03-07T12:20:14.394429', id: 'r', status: 'FAILED', lastError: { message: 'x' } },
+    }),
+  'a failed capture': () =>
+    webhook('PAYMENT.CAPTURE.FAILED', {
+      ...{ payment: { id: 'DdRZ6YY0', amount: 3000, currencyCode: 'GBP', orderId: 'order-123' } },
+      ...{ requestAmount: 1500, transactionEvent: { id: 'a1b2c3d4-e5f6-7890-abcd-ef1234567890' } },
+    }),
+  'the opening of a dispute, which has no amount': () =>
+    '{"eventType":"DISPUTE.OPENED","version":"2.4","processorId":"Adyen","processorDisputeId":"d","paymentId":"p"}',
   'an unknown version': () => payment().replace('2.4', '99.0'),
   'a version that is a number': () => payment().replace('"2.4"', '2.4'),
   'a time that is a number': () => webhook('PAYMENT.STATUS', { signedAt: Number(signedAt()) }),
@@ -66,6 +91,8 @@ const stored: Record<string, () => string> = {
   'a negative amount': () => payment({ amount: -1 }),
   'an unknown currency': () => payment({ currencyCode: 'XXX' }),
   'an odd date': () => webhook('PAYMENT.STATUS', { date: 'yesterday', payment: { id: 'unknown', dateUpdated: 7 } }),
+  'a dispute of null in every place': () =>
+    '{"eventType":"DISPUTE.STATUS","type":null,"status":null,"paymentId":null,"processorDisputeId":null,"amount":null}',
   'a body of 900 KB': () => payment({ descriptor: 'x'.repeat(900_000) }),
 }
 
@@ -94,6 +121,7 @@ const refused: Record<string, () => string> = {
   'a time that is no number': () => webhook('PAYMENT.STATUS', { signedAt: '2026-11-01T10:00:00Z' }),
   'a time of null': () => webhook('PAYMENT.STATUS', { signedAt: null }),
   'an endless time': () => webhook('PAYMENT.STATUS', { signedAt: 'Infinity' }),
+  'a dispute that was signed an hour ago': () => dispute('p', { signedAt: String(Number(signedAt()) - 3600) }),
 }
 
 for (const [what, body] of Object.entries(refused))
@@ -168,6 +196,101 @@ test('the essence of any webhook is read as the webhook itself', () => {
 describe('about a charge that is here', () => {
   afterEach(() => setup.primer.control('/faults/clear'))
 
+  const leftOut = () => setup.billing.server.logLines().filter((line) => line.includes('A dispute was not recorded'))
+
+  test('a dispute in the form of Primer’s reference, without the time of a signature, is recorded once', async () => {
+    const { user, orderId, payment } = await charged()
+    for (let n = 0; n < 2; n++) assert.equal((await send(dispute(payment))).status, 200)
+    await allHandled()
+    assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', 'chargeback refunded 10.5'])
+    assert.equal(await isActive(user), false)
+  })
+
+  const unreadable: Record<string, object> = {
+    'an unknown state': { status: 'ARBITRATED' },
+    'no state': { status: undefined },
+    'no amount': { amount: null },
+    'an amount of 0': { amount: 0 },
+    'a negative amount': { amount: -1050 },
+    'a fraction of a cent': { amount: 10.5 },
+    'an amount that is a text': { amount: '1050' },
+    'an amount beyond all integers': { amount: 1e30 },
+    'an unknown currency': { currency: 'XXQ' },
+    'a currency whose decimals are in doubt': { currency: 'HUF' },
+    'no id': { processorDisputeId: undefined },
+  }
+  for (const [what, more] of Object.entries(unreadable))
+    test(`a dispute with ${what} is named in the log and counted, because nothing else reports it`, async () => {
+      const { orderId, payment } = await charged()
+      const before = leftOut().length
+      assert.equal((await send(dispute(payment, more))).status, 200)
+      await until('it to be logged', async () => leftOut().length > before)
+      await allHandled()
+      assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5'])
+      const line = JSON.parse(leftOut().at(-1)!)
+      assert.equal(line.psp_transaction_id, payment)
+      assert.match(await scrape(setup.billing.server), /about="dispute",outcome="left_out"/)
+    })
+
+  test('an odd dispute of a payment of others is not named', async () => {
+    const before = leftOut().length
+    const made = { orderId: 'others', amount: 500, currencyCode: 'USD', paymentMethodToken: 'tok_visa~others' }
+    const { body } = await setup.primer.call('POST', '/payments', made)
+    assert.equal((await send(dispute(body['id'], { amount: null }))).status, 200)
+    await allHandled()
+    assert.equal(leftOut().length, before)
+  })
+
+  test('a dispute of a payment whose order was lost with a restored backup is kept until the charge is adopted', async () => {
+    const { orderId } = await charged()
+    const made = { amount: 1050, currencyCode: 'USD', paymentMethodToken: 'tok_visa~lost', orderId: 'a-key' }
+    const metadata = { tundish_order: randomUUID(), tundish_key: 'a-key' }
+    const { body } = await setup.primer.call('POST', '/payments', { ...made, metadata })
+    assert.equal((await send(dispute(body['id']))).status, 200)
+    const kept = `select from pending_notifications where event ->> 'paymentId' = $1 and attempts > 0`
+    await until('it to be kept', async () => (await setup.billing.db.query(kept, [String(body['id'])])).length > 0)
+    await setup.billing.db.query('update orders set charge_transaction_id = $1 where order_id = $2', [
+      String(body['id']),
+      orderId,
+    ])
+    await setup.retry()
+    await allHandled()
+    assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', 'chargeback refunded 10.5'])
+  })
+
+  test('a dispute in odd dates is recorded', async () => {
+    const dates = [
+      null,
+      'soon',
+      7,
+      '2025-09-23',
+      '2025-09-23T25:61:00Z',
+      '0000-01-01T00:00:00Z',
+      '2025-09-23 13:00:00.123456789+0200',
+    ]
+    for (const receivedAt of dates) {
+      const { orderId, payment } = await charged()
+      assert.equal((await send(dispute(payment, { receivedAt }))).status, 200)
+      await allHandled()
+      assert.equal((await rowsOf(orderId)).at(-1), 'chargeback refunded 10.5', String(receivedAt))
+    }
+  })
+
+  test('a refund that fails later is undone by a webhook about the failed operation alone', async () => {
+    const { user, orderId, payment } = await charged()
+    assert.equal((await setup.shop.refund(user, orderId, { idempotency_key: 'r' })).body.refund_status, 'succeeded')
+    await setup.primer.control('/events', { isOff: true })
+    await setup.primer.control('/refunds/fail', { id: payment, place: 1 })
+    await setup.primer.control('/events', { isOff: false })
+    const failed = webhook('PAYMENT.REFUND.FAILED', {
+      ...{ payment: { id: payment, amount: 1050, currencyCode: 'USD', orderId: 'x' }, requestAmount: 1050 },
+      transactionEvent: { id: 'a1b2c3d4-e5f6-7890-abcd-ef1234567890' },
+    })
+    assert.equal((await send(failed)).status, 200)
+    await until('the refund to be undone', () => isActive(user))
+    assert.deepEqual((await rowsOf(orderId)).at(-1), 'refund failed 10.5')
+  })
+
   for (const kind of ['error_before', 'busy', 'forbidden', 'drop_before'])
     test(`a refund that cannot be looked up at first (${kind}) is kept, and recorded once`, async () => {
       const { user, orderId, payment } = await charged()
@@ -181,6 +304,24 @@ describe('about a charge that is here', () => {
       await allHandled()
       assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', 'refund refunded 10.5'])
     })
+
+  test('nothing about it follows from a webhook of another organization, signed and at the same account of Primer', async () => {
+    const other = await setup.billing.organization()
+    const { eventsUrl } = await connectPrimer(setup.billing, other, setup.primer)
+    await setup.primer.control('/webhook', { url: setup.account.eventsUrl, secret: PRIMER_SECRET })
+    const { user, orderId, payment } = await charged()
+    const metadata = { tundish_order: orderId }
+    for (const body of [
+      dispute(payment),
+      dispute(payment, { amount: 0 }),
+      webhook('PAYMENT.STATUS', { payment: { id: payment, metadata } }),
+    ])
+      assert.equal((await send(body, {}, PRIMER_SECRET, eventsUrl)).status, 200)
+    await allHandled()
+    assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5'])
+    assert.equal(await isActive(user), true)
+    assert.ok(!leftOut().some((line) => line.includes(other.id)))
+  })
 
   test('no card number of a webhook is stored or logged', async () => {
     const { payment } = await charged()

@@ -66,13 +66,28 @@ async function findByReference(
   chargeTransactionId: string,
 ): Promise<OrderIds | undefined> {
   if (!provider.referenceOf || (await findByCharge(db.query, at, chargeTransactionId))) return undefined
-  const found = await provider.referenceOf(chargeTransactionId)
-  if ('outcome' in found) throw errorOf(found)
-  const { reference } = found
-  if (reference === null || !isUuid(reference)) return undefined
-  const order = await CHARGE.rows.find(db.query, reference.toLowerCase())
+  const orderId = await orderNamedBy(provider, chargeTransactionId)
+  if (orderId === undefined) return undefined
+  const order = await CHARGE.rows.find(db.query, orderId)
   const isOurs = order?.organization_id === at.organizationId && order.psp === at.psp
   return isOurs && order.psp_merchant_id === at.merchantId && order.status === 'processing' ? order : undefined
+}
+
+/** Whether Tundish made a payment and has no order of that id, as after a restored backup until the charge is adopted. */
+export async function isLost(
+  { db }: Pick<BillingContext, 'db'>,
+  provider: Pick<Provider, 'referenceOf'>,
+  chargeTransactionId: string,
+): Promise<boolean> {
+  const orderId = await orderNamedBy(provider, chargeTransactionId)
+  return orderId !== undefined && !(await CHARGE.rows.find(db.query, orderId))
+}
+
+async function orderNamedBy(provider: Pick<Provider, 'referenceOf'>, chargeTransactionId: string) {
+  const found = await provider.referenceOf?.(chargeTransactionId)
+  if (found && 'outcome' in found) throw errorOf(found)
+  const reference = found?.reference ?? ''
+  return isUuid(reference) ? reference.toLowerCase() : undefined
 }
 
 /** Checks at once the charge in progress of a prepared payment, if there is one. */

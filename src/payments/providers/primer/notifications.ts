@@ -2,6 +2,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { readAnyCurrency } from '../../../lib/money.ts'
 import { equalSecrets } from '../../../lib/secrets.ts'
+import { shorten } from '../../../lib/text.ts'
 import type { Dispute } from '../movements.ts'
 import type { Hint, Notification, Signed } from '../notification.ts'
 import { fieldsOf, textOf } from '../transport.ts'
@@ -13,8 +14,9 @@ import { isObject, ownIds, readTime } from './objects.ts'
 export const SIGNATURE_HEADERS = ['x-signature-primary', 'x-signature-secondary'] as const
 
 /**
- * Verifies that one of the headers is the base64 of the HMAC-SHA256 of the body for one of the secrets. The body contains the time
- * of the signature; only the message of the dashboard's test has none.
+ * Verifies that one of the headers is the base64 of the HMAC-SHA256 of the body for one of the secrets. The body of a webhook about a
+ * payment contains the time of the signature. Those about disputes and workflows have none in Primer's reference, nor has the
+ * message of the dashboard's test: repeating one changes nothing.
  */
 export function verifyPrimerSignature(
   headers: readonly string[],
@@ -28,7 +30,7 @@ export function verifyPrimerSignature(
   })
   if (!isSigned) return undefined
   const { signedAt, eventType } = parse(body)
-  if (signedAt === undefined) return eventType === undefined ? { atS: null } : undefined
+  if ((signedAt ?? null) === null) return textOf(eventType)?.startsWith('PAYMENT.') ? undefined : { atS: null }
   return Number.isFinite(Number(signedAt)) ? { atS: Number(signedAt) } : undefined
 }
 
@@ -86,16 +88,26 @@ export const whyNoPrimerEvent = () => 'The body must be a webhook of Primer with
 function hintOf(kind: string | null, event: Fields): Hint {
   const payment = fieldsOf(event['payment'])
   const handle = textOf(payment['id'])
-  if (kind === 'PAYMENT.STATUS' && handle !== null)
-    return { about: 'charge', orderId: ownIds(payment).reference, handle }
-  if (kind === 'PAYMENT.REFUND' && handle !== null) return { about: 'refund', chargeTransactionId: handle }
+  if (handle !== null && ABOUT_CHARGE.has(kind)) return { about: 'charge', orderId: ownIds(payment).reference, handle }
+  if (handle !== null && ABOUT_REFUND.has(kind)) return { about: 'refund', chargeTransactionId: handle }
   const chargeTransactionId = textOf(event['paymentId'])
-  if (kind !== 'DISPUTE.STATUS' || chargeTransactionId === null) return NOTHING
+  if (kind !== 'DISPUTE.STATUS' || chargeTransactionId === null || event['type'] === 'RETRIEVAL') return NOTHING
   const dispute = readDispute(event, chargeTransactionId)
-  return dispute ? { about: 'dispute', chargeTransactionId, dispute } : NOTHING
+  if (dispute) return { about: 'dispute', chargeTransactionId, dispute }
+  const told = [
+    event['processorDisputeId'],
+    event['status'],
+    event['amount'],
+    event['currency'] ?? event['currencyCode'],
+  ]
+  const whyUnread = `its id, status, amount and currency are ${shorten(JSON.stringify(told), 200)}`
+  return { about: 'dispute', chargeTransactionId, whyUnread }
 }
 
 const NOTHING: Hint = { about: 'nothing' }
+// A failed operation leaves the status of its payment as it is, so that no other webhook tells it.
+const ABOUT_CHARGE = new Set<string | null>(['PAYMENT.STATUS', 'PAYMENT.CAPTURE.FAILED', 'PAYMENT.CANCELLATION.FAILED'])
+const ABOUT_REFUND = new Set<string | null>(['PAYMENT.REFUND', 'PAYMENT.REFUND.FAILED'])
 
 /**
  * Primer's API cannot be asked for disputes, so the signed webhook itself tells them. When funds are withdrawn it does not tell:
@@ -106,7 +118,7 @@ function readDispute(event: Fields, chargeTransactionId: string): Dispute | unde
   const status = STATES[String(event['status'])]
   const amount = event['amount']
   const currencyCode = readAnyCurrency(String(event['currency'] ?? event['currencyCode']))
-  if (event['type'] === 'RETRIEVAL' || disputeId === null || status === undefined) return undefined
+  if (disputeId === null || status === undefined) return undefined
   if (!Number.isSafeInteger(amount) || (amount as number) <= 0) return undefined
   if (currencyCode === undefined || !isConvertible(currencyCode)) return undefined
   const amountMinor = BigInt(amount as number)

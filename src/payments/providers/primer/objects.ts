@@ -127,7 +127,9 @@ export function readTime(value: unknown): string | null {
   if (!match) return null
   const [, day, time, fraction = '', zone = 'Z'] = match
   const at = new Date(`${day}T${time}${zone === 'Z' ? zone : zone.replace(/^(...):?/, '$1:')}`)
-  if (Number.isNaN(at.getTime())) return null
+  const year = at.getUTCFullYear()
+  // PostgreSQL does not know the year 0.
+  if (!(year >= 1 && year <= 9999)) return null
   return at.toISOString().replace(/\.\d+Z$/, `.${fraction.padEnd(6, '0').slice(0, 6)}Z`)
 }
 
