@@ -73,7 +73,8 @@ export const subscription: Rule = {
        cross join lateral (values (t.created_at), (s.created_at), (${end('t')}), (${end('s')})) d (at)
        where ${changed} or (${byStatus})`,
       `select 'subscriptions', d.at from ${from} cross join lateral (values (${end('t')}), (${end('s')})) d (at)
-       where ${end('t')} is distinct from ${end('s')} or ${differ('cancellation_reason')}`,
+       where ${end('t')} is distinct from ${end('s')} or (t.status = 'paused') <> (s.status = 'paused')
+         or ${differ('cancellation_reason')}`,
       besideSubscription(
         `${from} ${eachOf('t.profile_id', 's.profile_id')}`,
         'each.id',

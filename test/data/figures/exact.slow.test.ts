@@ -63,11 +63,13 @@ describe('figures', () => {
   test('equal the records after subscriptions changed their state alone', async () => {
     const project = await imports.project()
     const { subscriptions, transactions } = everyChangeOfState()
-    const catalogue = [line.product({ id: 'monthly' }), line.profile({ id: 'pro_1' }), ...transactions]
-    await imports.run(project, [
-      ...catalogue,
+    const { rejects } = await imports.run(project, [
+      line.product({ id: 'monthly' }),
+      ...subscriptions.map(({ data }) => line.profile({ id: data.id })),
+      ...transactions,
       ...subscriptions.map(({ from, data }) => line.subscription({ ...data, status: from })),
     ])
+    assert.deepEqual(rejects, [])
     await assertExact(imports.db, project.id, 'before')
     await imports.run(
       project,
@@ -195,8 +197,8 @@ async function assertWorthCombined(db: Db, projectId: string) {
 }
 
 /**
- * Subscriptions for each change of state, each kind of trial and each kind of recorded payment. Every one begins and ends on days
- * of its own, so that no day is computed again because of another one.
+ * Subscriptions for each change of state, each kind of trial and each kind of recorded payment. Every one is of another person, and begins
+ * and ends on other days, so that no day is computed again because of another one.
  */
 function everyChangeOfState() {
   const offer = { trial_offer: { days: 7 } }
@@ -212,17 +214,17 @@ function everyChangeOfState() {
           const id = `sub_${n}`
           const pay = (name: string, created_at: string) =>
             transactions.push(
-              line.transaction({ id: name, created_at, profile_id: 'pro_1', subscription_id: id, price: 100 }),
+              line.transaction({ id: name, created_at, profile_id: id, subscription_id: id, price: 100 }),
             )
           const own = {
             ...trial,
             ...('trial_transaction_id' in trial && { trial_transaction_id: paid === 'nothing' ? null : `${id}_trial` }),
             created_at: day('2020-01-01', n),
-            period_ends_at: day('2026-01-01', n),
+            period_ends_at: day('2024-01-01', n),
           }
           if (paid !== 'nothing') pay(`${id}_trial`, own.created_at)
-          if (paid === 'a month') pay(`${id}_month`, day('2023-01-01', n))
-          subscriptions.push({ from, to, data: { id, profile_id: 'pro_1', product_id: 'monthly', ...own } })
+          if (paid === 'a month') pay(`${id}_month`, day('2022-01-01', n))
+          subscriptions.push({ from, to, data: { id, profile_id: id, product_id: 'monthly', ...own } })
         }
   return { subscriptions, transactions }
 }
