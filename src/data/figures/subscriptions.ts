@@ -60,23 +60,30 @@ const BEGAN = `false as is_paused, '' as reason, 0 as started, 0 as trials, 0 as
 const ENDED = `u.status = 'paused', ${orNone('u.cancellation_reason')}, 0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD},
   -(${UNVALUED})`
 
-const MOVED = [
+/** SQL: what the first payment is a fact of. */
+const atFirstPayment = (measures: string, where = 'true') => [
   facts(
     'f.created_at',
-    BEGAN,
+    measures,
     `f.project_id = $1 and ${within('f.created_at')} and f.price > 0 and f.id is distinct from u.trial_transaction_id
       and not exists (select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')}
-        and (t.created_at, t.id) < (f.created_at, f.id))`,
+        and (t.created_at, t.id) < (f.created_at, f.id)) and ${where}`,
     FIRST_PAID,
   ),
   facts(
     'u.created_at',
-    BEGAN,
+    measures,
     `${within('u.created_at')} and ${isPaidByStatus('u')} and not exists (
-      select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')})`,
+      select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')}) and ${where}`,
     WITHOUT_PAYMENT,
   ),
-  facts(end('u'), ENDED, `${hasEnd('u')} and ${within(end('u'))} and paid_from is not null`),
+]
+
+// One whose first payment is after its end, such as a debt that was paid late, ends with this payment: it never ends before it begins.
+const MOVED = [
+  ...atFirstPayment(BEGAN),
+  ...atFirstPayment(ENDED, `paid_from > ${end('u')}`),
+  facts(end('u'), ENDED, `${hasEnd('u')} and ${within(end('u'))} and paid_from <= ${end('u')}`),
 ].join(' union all ')
 
 // What a person pays for before and after the day, read once for each person: read for each subscription, it takes hours for a person

@@ -20,6 +20,12 @@ export const moneyOf = (from: string, profile: string, { project_id, organizatio
    ${reportRows('c', organization_id)} where ${where}`,
 ]
 
+/** SQL: the instant of the first payment for the subscription. */
+const firstPayment = (subscription: string, project: string) => `(
+     select f.created_at from transactions f
+     where f.project_id = ${project} and f.subscription_id = ${subscription}.id and ${pays('f', subscription)}
+     order by f.created_at, f.id limit 1)`
+
 /**
  * SQL: the days on which subscriptions of these profiles began to be paid for and ended, of people who have others: these decide whether
  * one is new, comes back or leaves.
@@ -38,9 +44,7 @@ export const besideSubscription = (
    join subscriptions o on o.project_id = ${project} and o.profile_id = who.id
      and (o.id <> who.own or exists (
        select from subscriptions e where e.project_id = ${project} and e.profile_id = who.id and e.id <> o.id))
-   cross join lateral (values (o.created_at), (${end('o')}), ((
-     select f.created_at from transactions f where f.project_id = ${project} and f.subscription_id = o.id and ${pays('f', 'o')}
-     order by f.created_at, f.id limit 1))) d (at) where d.at >= who.since`
+   cross join lateral (values (o.created_at), (${end('o')}), (${firstPayment('o', project)})) d (at) where d.at >= who.since`
 
 /**
  * SQL: the days of the payments of the report that name the subscription, and of what went back of them: these have its product. The index
@@ -61,6 +65,8 @@ export const subscription: Rule = {
     // The status decides whether it was a trial, and whether it was paid for if no payment of it is stored.
     const byStatus = `${isTrial('t')} <> ${isTrial('s')} or ${isPaidByStatus('t')} <> ${isPaidByStatus('s')} and not exists (
       select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays('o', 's')})`
+    const ended = `${end('t')} is distinct from ${end('s')} or (t.status = 'paused') <> (s.status = 'paused')
+      or ${differ('cancellation_reason')}`
     const due = differ(
       ...'status, renews, period_ends_at, price, currency, price_usd, product_id, profile_id, sandbox'.split(', '),
     )
@@ -72,9 +78,11 @@ export const subscription: Rule = {
       `select 'subscriptions', d.at from ${from}
        cross join lateral (values (t.created_at), (s.created_at), (${end('t')}), (${end('s')})) d (at)
        where ${changed} or (${byStatus})`,
-      `select 'subscriptions', d.at from ${from} cross join lateral (values (${end('t')}), (${end('s')})) d (at)
-       where ${end('t')} is distinct from ${end('s')} or (t.status = 'paused') <> (s.status = 'paused')
-         or ${differ('cancellation_reason')}`,
+      `select 'subscriptions', d.at from ${from} cross join lateral (values (${end('t')}), (${end('s')})) d (at) where ${ended}`,
+      // One that is first paid for after its end ends with this payment.
+      `select 'subscriptions', d.at from ${from}
+       cross join lateral (values (s.created_at), (${firstPayment('s', project_id)})) d (at)
+       where (${ended}) and d.at > least(${end('t')}, ${end('s')})`,
       besideSubscription(
         `${from} ${eachOf('t.profile_id', 's.profile_id')}`,
         'each.id',

@@ -207,7 +207,7 @@ function everyChangeOfState() {
   const transactions: Line[] = []
   const day = (first: string, n: number) => new Date(Date.parse(first) + n * DAY_MS).toISOString()
   for (const trial of trials)
-    for (const paid of ['nothing', 'the trial', 'a month'])
+    for (const paid of ['nothing', 'the trial', 'a month', 'a month after the end'])
       for (const from of STATUSES)
         for (const to of STATUSES.filter((status) => status !== from)) {
           const n = subscriptions.length
@@ -220,10 +220,11 @@ function everyChangeOfState() {
             ...trial,
             ...('trial_transaction_id' in trial && { trial_transaction_id: paid === 'nothing' ? null : `${id}_trial` }),
             created_at: day('2020-01-01', n),
-            period_ends_at: day('2024-01-01', n),
+            period_ends_at: day(paid === 'a month after the end' ? '2022-01-01' : '2024-01-01', n),
           }
           if (paid !== 'nothing') pay(`${id}_trial`, own.created_at)
           if (paid === 'a month') pay(`${id}_month`, day('2022-01-01', n))
+          if (paid === 'a month after the end') pay(`${id}_month`, day('2024-01-01', n))
           subscriptions.push({ from, to, data: { id, profile_id: id, product_id: 'monthly', ...own } })
         }
   return { subscriptions, transactions }

@@ -272,6 +272,97 @@ describe('the metrics of a small world', () => {
     ])
   })
 
+  describe('a subscription that is first paid for after its end, such as a debt that was paid late', () => {
+    const plan = {
+      id: 'sub',
+      profile_id: 'ada',
+      product_id: 'product',
+      created_at: '2026-01-05T00:00:00Z',
+      price: 1000,
+    }
+    const more = { price_usd: 1000, trial_offer: { days: 7 } }
+    const began = line.subscription({ ...plan, ...more, status: 'active' })
+    const ends = (day: string, as: object = {}) =>
+      line.subscription({ ...plan, ...more, status: 'cancelled', period_ends_at: `${day}T00:00:00Z`, ...as })
+    const ended = ends('2026-02-05')
+    const paid = sale('late', '2026-03-20', 1000, { subscription_id: 'sub' })
+    const BEFORE = '2026-01-20T00:00:00Z'
+    const none = { mrr: 0, paying: 0 }
+    const BY_MONTH = [
+      { period: '2026-01-01', ...none, without_payment: 1, over: 0, began_paying: 0, ended: 0 },
+      { period: '2026-02-01', ...none, without_payment: 1, over: 0 },
+      { period: '2026-03-01', ...none, without_payment: 0, over: 1, began_paying: 1, ended: 1 },
+    ]
+
+    async function worldOf(...imported: Line[]) {
+      const other = await imports.project()
+      const at = { created_at: '2026-01-05T00:00:00Z' }
+      await made(other, line.product({}), line.profile({ id: 'ada', ...at }))
+      for (const one of imported) await made(other, one)
+      // Figures that followed one import after the other are those that are computed from all records.
+      await assertExact(imports.db, other.id)
+      return other
+    }
+    async function made(other: Awaited<ReturnType<typeof worldOf>>, ...lines: Line[]) {
+      const { rejects } = await imports.run(other, lines, { live: true })
+      assert.deepEqual(rejects, [])
+      await followProject(imports.db, other.id)
+    }
+    const of = (other: { id: string }, names: string, by: object = { period: 'month' }) =>
+      figuresOf(imports.db, other.id, names, { from: '2026-01-01', to: '2026-04-01', ...by })
+    const MOVED = [
+      { period: '2026-03-20', key: 'churn', mrr_change: -10 },
+      { period: '2026-03-20', key: 'new', mrr_change: 10 },
+    ]
+
+    const orders: [name: string, imported: Line[]][] = [
+      ['the payment comes first', [began, paid, ended]],
+      ['the end comes first', [began, ended, paid]],
+      ['it is imported after its end', [ended, paid]],
+      ['the end was after the payment at first', [began, paid, ends('2026-05-01'), ended]],
+      ['it was paused at first', [began, paid, ends('2026-02-05', { status: 'paused' }), ended]],
+      [
+        'the payment was before the end at first',
+        [ended, { ...paid, data: { ...paid.data, created_at: BEFORE } }, paid],
+      ],
+    ]
+    for (const [name, imported] of orders)
+      test(`begins and ends on the day of the payment, and the MRR is never below zero: ${name}`, async () => {
+        const other = await worldOf(...imported)
+        assert.deepEqual(await of(other, 'mrr paying without_payment over began_paying ended'), BY_MONTH)
+        const days = await of(other, 'mrr', { period: 'day' })
+        assert.deepEqual(new Set(days.map(({ mrr }) => mrr)), new Set([0]))
+        const moved = await of(other, 'mrr_change', { period: 'day', dimension: 'movement' })
+        assert.deepEqual(
+          moved.filter(({ mrr_change }) => mrr_change !== 0),
+          MOVED,
+        )
+      })
+
+    test('has the reason that is known later', async () => {
+      const other = await worldOf(ended, paid, ends('2026-02-05', { cancellation_reason: 'price' }))
+      const by = await of(other, 'ended', { dimension: 'reason' })
+      assert.deepEqual(
+        by.filter((one) => one.ended !== 0),
+        [{ key: 'price', ended: 1 }],
+      )
+    })
+
+    test('one that ends before it was created ends when it was', async () => {
+      const other = await worldOf(line.subscription({ ...plan, price_usd: 1000, status: 'active' }))
+      assert.deepEqual(await of(other, 'mrr', {}), [{ mrr: 10 }])
+      await made(
+        other,
+        line.subscription({ ...plan, price_usd: 1000, status: 'expired', period_ends_at: '2026-01-01T00:00:00Z' }),
+      )
+      const days = await of(other, 'mrr ended', { period: 'day' })
+      assert.deepEqual(
+        days.filter(({ mrr, ended }) => mrr !== 0 || ended),
+        [{ period: '2026-01-05', mrr: 0, ended: 1 }],
+      )
+    })
+  })
+
   test('payment attempts and decline reasons', async () => {
     assert.deepEqual(await figures('attempts accepted declined acceptance_rate'), [
       { attempts: 3, accepted: 2, declined: 1, acceptance_rate: 0.666667 },

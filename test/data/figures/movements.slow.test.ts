@@ -51,6 +51,8 @@ async function modelOf({ rows }: Imports, { id }: Project): Promise<Map<string, 
      where u.project_id = $1 and not p.preview and not u.sandbox`,
     [id],
   )
+  // One that is first paid for after its end ends with this payment.
+  for (const one of all) if (one.began && one.ended && one.ended < one.began) one.ended = one.began
   const sums = new Map<string, number>()
   for (const own of Map.groupBy(all, (one) => one.profile_id!).values()) {
     const paying = own.filter(({ began, worth }) => began !== null && Number(worth) > 0)
