@@ -29,7 +29,8 @@ export const BACK = `
   select to_char(r.trx_created_at at time zone 'UTC', 'YYYY-MM') as month, r.trx_created_at as at,
     r.amount_usd * 100 as cents, r.psp_transaction_type as type, coalesce(r.psp_reason_code, '') as reason
   from report_transactions r join customers c using (organization_id, external_id)
-  where c.project_id = 'demo' and r.psp_transaction_type in ('refund', 'chargeback')`
+  left join profiles p on p.project_id = 'demo' and p.id = c.profile_id
+  where c.project_id = 'demo' and r.psp_transaction_type in ('refund', 'chargeback') and p.preview is not true`
 export const SESSIONS = `
   select s.id, s.profile_id, s.funnel_id as funnel, s.funnel_version::text as version, s.experiment_id as experiment, s.locale, to_char(s.created_at at time zone 'UTC', 'YYYY-MM') as month, s.created_at as at,
     s.country, exists (select from replies r where r.project_id = 'demo' and r.session_id = s.id) as replied,
