@@ -1,6 +1,7 @@
 // The billing API with its own simulator: an organization that may charge, customers with cards, requests, the ledger.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { after } from 'node:test'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
 import { DAY_MS } from '../../src/lib/days.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
@@ -84,6 +85,13 @@ export async function startBilling(
       await simulator.cleanUp()
     },
   }
+}
+
+/** For the tests of a file: billing with an organization, stopped after the last of them. */
+export async function startShop(...given: Parameters<typeof startBilling>) {
+  const billing = await startBilling(...given)
+  after(() => billing.stop())
+  return { billing, shop: await billing.organization() }
 }
 
 async function makeOrganization(server: TestServer, id: string): Promise<Organization> {

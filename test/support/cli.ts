@@ -1,5 +1,6 @@
 // The program as users run it: commands, also on a terminal or frozen, and servers, as separate processes with only the environment
 // that the test gives them.
+import assert from 'node:assert/strict'
 import { type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -64,6 +65,17 @@ export async function tundish(
   const [[code], stdout, stderr] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)])
   return { code, stdout, stderr }
 }
+
+/** Asserts that a command has succeeded, and returns its standard output. */
+export async function succeeded(outcome: Promise<Outcome>): Promise<string> {
+  const { code, stdout, stderr } = await outcome
+  assert.equal(code, 0, stdout + stderr)
+  return stdout
+}
+
+/** The same for a command with --json: its output as JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: the shape is what tests check.
+export const jsonOf = async (outcome: Promise<Outcome>): Promise<any> => JSON.parse(await succeeded(outcome))
 
 /**
  * Starts `tundish ARGUMENTS...` and freezes it when it waits for a lock in a statement with `part` in its text. The returned

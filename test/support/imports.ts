@@ -1,9 +1,10 @@
 // Imports: a fresh database with projects, and minimal valid lines.
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { pino } from 'pino'
 import { createOrganization, createProject } from '../../src/core/tenants/tenants.ts'
-import { type ImportOptions, type ImportResult, importRecords } from '../../src/data/ingest/load.ts'
+import { type Importing, type ImportOptions, type ImportResult, importRecords } from '../../src/data/ingest/load.ts'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import type { NamedRow, Param } from '../../src/lib/pg/types.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
@@ -52,11 +53,7 @@ export async function openImports(): Promise<Imports> {
       await createProject(db, seal, { id, organization })
       return { id, organizationId: organization }
     },
-    run: (project, lines, options) => {
-      const stream = () => Readable.from([Buffer.from(textOf(lines))])
-      const log = pino({ level: 'silent' })
-      return importRecords({ db, log }, { projectId: project.id, ...options }, [{ name: 'file', stream }])
-    },
+    run: ({ id }, lines, options) => importLines({ db, log: pino({ level: 'silent' }) }, id, lines, options),
     rows,
     row,
     async column({ id: project }, table, name, id) {
@@ -83,6 +80,17 @@ export const allWritten = (written: number) => ({
   rejected: 0,
   rejects: [],
 })
+
+/** Imports one source, `file`, with these lines, in this process. */
+export function importLines(app: Importing, projectId: string, lines: Line[], options: Partial<ImportOptions> = {}) {
+  const stream = () => Readable.from([Buffer.from(textOf(lines))])
+  return importRecords(app, { projectId, ...options }, [{ name: 'file', stream }])
+}
+
+/** The same for lines that are all valid. */
+export async function load(...given: Parameters<typeof importLines>): Promise<void> {
+  assert.deepEqual((await importLines(...given)).rejects, [])
+}
 
 export const textOf = (lines: Line[]) =>
   lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('')

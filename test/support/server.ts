@@ -1,4 +1,5 @@
 // The real server in this process, on a port and its own fresh database, and requests to it.
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
@@ -212,6 +213,13 @@ export function sendBytes(url: string, bytes: string | Buffer): Promise<string> 
     socket.on('error', reject)
     socket.on('close', () => resolve(response))
   })
+}
+
+/** The body of a response whose status must be 200. */
+export async function ok(response: Promise<{ status: number; text?: string; body?: Json }>): Promise<Json> {
+  const { status, text, body } = await response
+  assert.equal(status, 200, text ?? JSON.stringify(body))
+  return body
 }
 
 export const times = <T>(n: number, make: (n: number) => T): T[] =>

@@ -1,13 +1,12 @@
 // What the doctor says of merchant accounts, of tenants in OIDC_ROLES, of erasures at their providers, and of ids that are e-mail addresses.
-import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import { startBilling } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
-import { addRow } from '../../support/data.ts'
 
-const billing = await startBilling({}, { worker: false })
-after(() => billing.stop())
-const shop = await billing.organization()
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startShop } from '../../support/billing.ts'
+import { addRow } from '../../support/data.ts'
+import { tundishAgain } from '../../support/resident.ts'
+
+const { billing, shop } = await startShop({}, { worker: false })
 await billing.db.query(
   `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
      connected_at, created_at, updated_at)
@@ -17,7 +16,7 @@ await billing.db.query(
 )
 
 const examine = async () => {
-  const { stdout } = await tundish(['doctor'], billing.server.env)
+  const { stdout } = await tundishAgain(['doctor'], billing.server.env)
   return stdout
 }
 
@@ -58,7 +57,7 @@ test('warns of external_ids that look like e-mail addresses', async () => {
 
 test('warns of tenants in OIDC_ROLES that do not exist', async () => {
   const reach = { organizations: [shop.id, 'nowhere'], projects: [shop.projectId, 'nothing'] }
-  const { stdout } = await tundish(['doctor'], {
+  const { stdout } = await tundishAgain(['doctor'], {
     ...billing.server.env,
     OIDC_ISSUER: 'https://people.example.com',
     OIDC_CLIENT_ID: 'tundish',

@@ -9,8 +9,9 @@ import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../../src/core/tenants/key-text.ts'
 import { operationsOf } from '../../../src/operator/admin/groups.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
-import { spawnTundish, tundish } from '../../support/cli.ts'
+import { jsonOf, spawnTundish, tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
+import { load } from '../../support/imports.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { eventually } from '../../support/time.ts'
@@ -19,11 +20,7 @@ const events = await openEvents()
 after(() => events.close())
 const env = events.settings
 
-async function json(...args: string[]) {
-  const { code, stdout, stderr } = await tundishAgain([...args, '--json'], env)
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => jsonOf(tundishAgain([...args, '--json'], env))
 
 test('every operation of the API is a command', async () => {
   const { stdout } = await tundish(['--help'], env)
@@ -141,8 +138,7 @@ test('org show and org set print the same, with the rate limit, and so does proj
 
 test('profile erase removes the personal data of a person, and the audit log says who asked', async () => {
   const line = { record: 'profile', data: { id: 'pro_1', created_at: '2026-01-31T09:00:00Z', email: 'a@example.com' } }
-  const imported = await tundish(['import', '--project', PROJECT, '-'], env, JSON.stringify(line))
-  assert.equal(imported.code, 0, imported.stderr)
+  await load(events.app, PROJECT, [line])
   assert.deepEqual(await json('profile', 'erase', 'pro_1', '--yes', '--project', PROJECT), {
     id: 'pro_1',
     erased: ['pro_1'],

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { temporaryFolder } from '../../support/folder.ts'
+import { line, load } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { titled } from '../../support/titled.ts'
 
@@ -214,9 +215,7 @@ test('bad usage is 2 for a tenant that does not exist, before anything is looked
 })
 
 describe(titled('a command that cannot be undone asks at the terminal', noTerminal), { skip: noTerminal }, () => {
-  const PROFILES = ['pro_asked', 'pro_twin'].map((id) =>
-    JSON.stringify({ record: 'profile', data: { id, created_at: '2026-01-31T09:00:00Z', email: 'asked@example.com' } }),
-  )
+  const PROFILES = ['pro_asked', 'pro_twin'].map((id) => line.profile({ id, email: 'asked@example.com' }))
   const erase = ['profile', 'erase', 'pro_asked', '--project', PROJECT]
   const emailOf = async () => {
     const [row] = await events.app.db.query(`select email from profiles where project_id = $1 and id = 'pro_asked'`, [
@@ -224,10 +223,7 @@ describe(titled('a command that cannot be undone asks at the terminal', noTermin
     ])
     return row!.email
   }
-  before(async () => {
-    const { code, stderr } = await tundish(['import', '--project', PROJECT, '-'], env, PROFILES.join('\n'))
-    assert.equal(code, 0, stderr)
-  })
+  before(() => load(events.app, PROJECT, PROFILES))
 
   for (const [name, keys] of Object.entries({ no: 'no\r', 'an empty line': '\r', 'Ctrl-C': CTRL_C })) {
     test(`1 and nothing is changed for ${name}`, async () => {

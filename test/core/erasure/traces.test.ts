@@ -2,12 +2,10 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { after, describe, test } from 'node:test'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { dump } from '../../support/database.ts'
-import { line } from '../../support/imports.ts'
+import { importLines, line } from '../../support/imports.ts'
 import { startTestServer } from '../../support/server.ts'
 import { MARK, PERSONAL, person } from './person.ts'
 
@@ -111,8 +109,7 @@ describe('an erasure leaves no trace', () => {
     })
     const bring = (session_id: string) => {
       const moved = line.subscription({ id: 'moved', profile_id: 'mover', session_id })
-      const source = { name: 'file', stream: () => Readable.from([JSON.stringify(moved)]) }
-      return importRecords(server.app, { projectId: project.id, emitEvents: true }, [source])
+      return importLines(server.app, project.id, [moved], { emitEvents: true })
     }
     await bring('session-of-former')
     const [told] = await server.db.query(`select id from events where object_id = 'moved' limit 1`)
@@ -135,8 +132,7 @@ describe('an erasure leaves no trace', () => {
     assert.deepEqual(await tables(), ['customers', 'events', 'orders', 'webhook_attempts'])
 
     const link = { record: 'customer', data: { external_id: 'linked', profile_id: 'linked', email: MARK } }
-    const source = { name: 'file', stream: () => Readable.from([JSON.stringify(link)]) }
-    const { erased } = await importRecords(server.app, { projectId: project.id }, [source])
+    const { erased } = await importLines(server.app, project.id, [link])
 
     assert.deepEqual([erased, await tables()], [1, []])
   })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createUnauthorizedThrottle } from '../../../src/core/limits/unauthorized-throttle.ts'
-import { countOf, startTestServer, times } from '../../support/server.ts'
+import { countOf, ok, startTestServer, times } from '../../support/server.ts'
 import { HandClock } from '../../support/time.ts'
 
 const WAIT = /^[1-9][0-9]*$/
@@ -58,8 +58,7 @@ describe('wrong keys', () => {
       assert.match(refused.headers['retry-after'] ?? '', WAIT)
       assert.match(refused.body.message, /without a valid key came from this address: try again in [0-9]+ seconds\.$/)
       assert.equal((await wrong('192.0.2.2')).status, 401)
-      const fine = await server.api('/funnels', { key: project.key, headers: ['X-Forwarded-For', '192.0.2.1'] })
-      assert.equal(fine.status, 200)
+      await ok(server.api('/funnels', { key: project.key, headers: ['X-Forwarded-For', '192.0.2.1'] }))
     } finally {
       await server.stop()
     }

@@ -1,12 +1,11 @@
 // Totals by counters: exact after any number of writers at the same time, while the sweep adds them up.
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sweepCounts } from '../../../src/core/lists/counts.ts'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { addCounts } from '../../support/data.ts'
+import { importLines } from '../../support/imports.ts'
 import { startTestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
@@ -54,13 +53,7 @@ after(() => server.stop())
 const project = await server.project()
 
 describe('counters', () => {
-  const bring = () => {
-    const text = lines()
-      .map((line) => JSON.stringify(line))
-      .join('\n')
-    const source = { name: 'file', stream: () => Readable.from([Buffer.from(text)]) }
-    return importRecords(server.app, { projectId: project.id }, [source])
-  }
+  const bring = () => importLines(server.app, project.id, lines())
 
   /** A sweep that hardly ever rests. */
   const sweep = () => {

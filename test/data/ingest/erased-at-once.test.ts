@@ -1,11 +1,9 @@
 // Imports and erasures at the same time: one waits for the other, and nothing personal is left.
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { after, test } from 'node:test'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { untilLocked } from '../../support/database.ts'
-import { line, textOf } from '../../support/imports.ts'
+import { importLines, line } from '../../support/imports.ts'
 import { silent } from '../../support/simulators.ts'
 import { about, MARKER, openErasedImports, personal } from './erased-imports.ts'
 
@@ -81,10 +79,7 @@ test('an import that stops before its commit holds up an erasure of another pers
       return { ...connection, query }
     },
   }
-  const source = { name: 'file', stream: () => Readable.from([textOf(about())]) }
-  const imported = importRecords({ db: stopping, log: silent }, { projectId: project.id }, [source]).catch(
-    (error) => error,
-  )
+  const imported = importLines({ db: stopping, log: silent }, project.id, about()).catch((error) => error)
   await stopped.promise
   await imports.erase(project, 'other')
   assert.deepEqual(await imports.found(project), [])

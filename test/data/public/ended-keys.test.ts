@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sendWhileRevoked } from '../../conformance/apis.ts'
 import { startBilling } from '../../support/billing.ts'
 import { line } from '../../support/imports.ts'
+import { ok } from '../../support/server.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
@@ -65,8 +66,7 @@ test('401 and nothing is written when the key is revoked while records arrive', 
 test('no payment is written when the switch of the project for them is turned off while records arrive', async () => {
   const { id, key, get } = await server.project()
   const allow = async (write_payments: boolean) => {
-    const { status } = await server.admin(`/projects/${id}/write-payments`, { method: 'PUT', body: { write_payments } })
-    assert.equal(status, 200)
+    await ok(server.admin(`/projects/${id}/write-payments`, { method: 'PUT', body: { write_payments } }))
   }
   const write = async (type: string, body: string) => {
     await allow(true)
@@ -122,6 +122,5 @@ test('an export ends without its last line when its key is revoked while it is s
   }, /aborted/)
   assert.doesNotMatch(text, /"horizon"/)
   assert.ok(text.split('\n').length < 40_000)
-  const { status } = await project.get('/export')
-  assert.equal(status, 200)
+  await ok(project.get('/export'))
 })

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, describe, test } from 'node:test'
 import { filesTarget } from '../../../src/data/sync/files.ts'
-import { freePort, spawnTundish, tundish } from '../../support/cli.ts'
+import { freePort, spawnTundish, succeeded } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { startTestServer } from '../../support/server.ts'
@@ -64,8 +64,7 @@ describe('a sync that is refused', () => {
     )
     const file = join(folder, 'key')
     writeFileSync(file, `${project.key}\n`)
-    const done = await tundish(['sync', ...to, '--key-file', file], { SYNC_URL: server.url })
-    assert.equal(done.code, 0, done.stderr)
+    await succeeded(tundishAgain(['sync', ...to, '--key-file', file], { SYNC_URL: server.url }))
     const elsewhere = server.url.replace('127.0.0.1', 'localhost')
     await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
   })

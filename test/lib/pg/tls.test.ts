@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { Billing, Organization } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
+import { succeeded, tundish } from '../../support/cli.ts'
 import { textOf } from '../../support/imports.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
@@ -58,12 +58,7 @@ describe('a database behind TLS', { timeout: 120_000 }, () => {
       record: 'profile',
       data: { id: `imported-${n}`, ...times, email: `${'ä'.repeat(100)}${n}@example.com` },
     }))
-    const { code, stderr } = await tundish(
-      ['import', '--project', shop.projectId, '-'],
-      billing.server.env,
-      textOf(lines),
-    )
-    assert.equal(code, 0, stderr)
+    await succeeded(tundish(['import', '--project', shop.projectId, '-'], billing.server.env, textOf(lines)))
     for (const { data } of [lines[0]!, lines.at(-1)!]) {
       assert.equal((await get(`/profiles/${data.id}`)).body.email, data.email)
     }

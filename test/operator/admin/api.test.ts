@@ -9,7 +9,7 @@ import { isReading } from '../../../src/operator/admin/operation.ts'
 import { operations } from '../../../src/operator/admin/operations.ts'
 import { openAdmin } from '../../support/admin.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 
 const { events, admin } = await openAdmin()
 
@@ -90,18 +90,15 @@ test('lists are bounded and walked by cursors; a cursor of another list is refus
 test('every row of a list is on one page, however long the names are that order it', async () => {
   const longest = 'x'.repeat(63)
   const credits = `/organizations/${ORGANIZATION}/credits`
-  const ok = async (...call: Parameters<typeof admin.call>) => {
-    const { status, body } = await admin.call(...call)
-    assert.equal(status, 200, body.message)
-  }
-  await ok('POST', `${credits}/units/${longest}`, {})
+  const call = (...given: Parameters<typeof admin.call>) => ok(admin.call(...given))
+  await call('POST', `${credits}/units/${longest}`, {})
   for (const [n, letter] of ['a', 'é', '猫', 'b'].entries()) {
     const customer = { external_id: letter.repeat(256) }
     const money = { currency_code: 'USD', amount: 9, grants: 10, most_per_day: 1, most_per_month: 1 }
-    await ok('POST', `/projects/${PROJECT}/import`, JSON.stringify({ record: 'customer', data: customer }))
-    await ok('PUT', `${credits}/top-ups`, { ...customer, unit: longest, below: 1, ...money })
+    await call('POST', `/projects/${PROJECT}/import`, JSON.stringify({ record: 'customer', data: customer }))
+    await call('PUT', `${credits}/top-ups`, { ...customer, unit: longest, below: 1, ...money })
     const charged = { currency_code: 'USD', charged: `12345678901234${n}.99` }
-    await ok('PUT', `${credits}/units/${longest}/rules`, { ...charged, amount: 1 })
+    await call('PUT', `${credits}/units/${longest}/rules`, { ...charged, amount: 1 })
     await query(`insert into waiting_links values ($1, 'subscription', $2, 'experiment_id', 'exp_1', db_clock())`, [
       PROJECT,
       `${longest}${n}`,
@@ -115,8 +112,7 @@ test('every row of a list is on one page, however long the names are that order 
     const whole = (await admin.call('GET', path)).body.data
     const walked: object[] = []
     for (let cursor = '', pages = 0; pages < 10; pages += 1) {
-      const { status, body } = await admin.call('GET', `${path}?limit=1${cursor && `&cursor=${cursor}`}`)
-      assert.equal(status, 200, `${path}: ${body.message}`)
+      const body = await ok(admin.call('GET', `${path}?limit=1${cursor && `&cursor=${cursor}`}`))
       walked.push(...body.data)
       cursor = body.pagination.next_cursor
       if (!body.pagination.has_more) break
@@ -167,8 +163,7 @@ test('the audit log has what was before and after a change, and is intact; a rea
     const before = await count()
     assert.equal((await admin.call(method, path, body, reader)).status, 403, path)
     assert.equal(await count(), before, path)
-    const { status, body: response } = await admin.call(method, path, body)
-    assert.equal(status, 200, response.message)
+    await ok(admin.call(method, path, body))
     const rows = await query('select action, actor from audit_log where sequence > $1', [String(before)])
     assert.deepEqual(rows[0], { action, actor: admin.operatorId })
   }

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
 import { assertExact } from '../../support/figures.ts'
-import { uuid } from '../../support/imports.ts'
+import { type Line, load, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 import { assertTied } from './tie-out.ts'
 
 const billing = await startBilling()
@@ -29,17 +28,9 @@ const payment = (n: number, at: string, amount: number, more: object = {}) => ({
   },
 })
 
-async function load(...lines: object[]): Promise<void> {
-  const text = lines.map((line) => JSON.stringify(line)).join('\n')
-  const { code, stderr } = await tundish(['import', '--project', shop.projectId, '-'], server.env, text)
-  assert.equal(code, 0, stderr)
-}
+const loadHere = (...lines: Line[]) => load(server.app, shop.projectId, lines)
 
-const get = async (path: string): Promise<Json> => {
-  const { status, body } = await server.admin(`/organizations/books/finance${path}`)
-  assert.equal(status, 200, JSON.stringify(body))
-  return body
-}
+const get = (path: string) => ok(server.admin(`/organizations/books/finance${path}`))
 /** All that the report has of a month, except what describes people and what was paid for. */
 const kept = async (month: string) => {
   const { rows } = await get(`/rows?month=${month}&limit=1000`)
@@ -58,7 +49,7 @@ const corrections = async (month: string): Promise<string[]> => {
 const close = (month: string) =>
   server.admin('/organizations/books/finance/months', { method: 'POST', body: { month } })
 
-await load(
+await loadHere(
   {
     record: 'profile',
     data: { id: 'pro_ada', created_at: '2025-01-01T00:00:00Z', email: 'ada@example.com', country: 'DE' },
@@ -96,7 +87,7 @@ test('a closed month never changes, and late changes are corrections in the firs
   assert.equal((await close('2025-08')).body.message, '2025-08 is before the first closed month: it stays as it is.')
 
   // By another process: a payment that is late, one with another amount, a value in dollars, a refund that failed, one more account.
-  await load(
+  await loadHere(
     payment(6, '2025-09-20T10:00:00Z', 7.77),
     payment(1, '2025-09-10T10:00:00Z', 11.5),
     payment(2, '2025-09-11T10:00:00Z', 20, { currency_code: 'EUR', amount_usd: 22 }),
@@ -135,7 +126,7 @@ test('the command asks first, and closes in another process; corrections are boo
   assert.deepEqual((await kept('2025-10')).rows, before.rows)
   assert.deepEqual(await corrections('2025-11'), [])
   // Back to what it was: the correction of the correction.
-  await load(payment(1, '2025-09-10T10:00:00Z', 10))
+  await loadHere(payment(1, '2025-09-10T10:00:00Z', 10))
   assert.deepEqual((await kept('2025-10')).rows, before.rows)
   assert.deepEqual(await corrections('2025-11'), ['sale -1.5 USD -1.5 0 2025-09-10 2025-11-01'])
   const table = async (...words: string[]) => {
@@ -160,7 +151,7 @@ test('the command asks first, and closes in another process; corrections are boo
 })
 
 test('the fee of a payment that came late is unknown until it is known', async () => {
-  await load(payment(8, '2025-10-20T10:00:00Z', 12))
+  await loadHere(payment(8, '2025-10-20T10:00:00Z', 12))
   const fees = async () => {
     const [total] = (await get('?month=2025-11')).totals.filter((one: Json) => one.currency_code === 'USD')
     return [total.corrected, total.fees, total.fees_unknown]

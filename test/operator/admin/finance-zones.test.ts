@@ -4,12 +4,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
+import { succeeded } from '../../support/cli.ts'
 import { assertExact } from '../../support/figures.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { uuid } from '../../support/imports.ts'
+import { type Line, load, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 import { assertTied } from './tie-out.ts'
 
 const billing = await startBilling()
@@ -26,28 +26,21 @@ const payment = (n: number, at: string, amount: number, more: object = {}) => ({
     ...{ psp_transaction_type: 'sale', psp_transaction_id: `ch_${n}`, ...more },
   },
 })
-const get = async (path: string): Promise<Json> => {
-  const { status, body } = await server.admin(`/organizations/down-under/finance${path}`)
-  assert.equal(status, 200, JSON.stringify(body))
-  return body
-}
+const get = (path: string) => ok(server.admin(`/organizations/down-under/finance${path}`))
 const grossOf = async (month: string) => (await get(`?month=${month}`)).currencies.map(({ gross }: Json) => gross)
 const reporting = (project: string, body: object) =>
   server.admin(`/projects/${project}/reporting`, { method: 'PUT', body })
 
 test('months are those of the projects’ time zone; the tie-out agrees with figures in it, and in another currency', async () => {
   assert.equal((await reporting(shop.projectId, { time_zone: 'Pacific/Auckland', currency: 'NZD' })).status, 200)
-  const lines = [
+  await load(server.app, shop.projectId, [
     { record: 'customer', data: { external_id: 'ada' } },
     // In Auckland the first is on 31 August, the second and the third are on 1 and 30 September, the last on 1 October.
     payment(1, '2025-08-31T11:59:59Z', 1),
     payment(2, '2025-08-31T12:00:00Z', 20),
     payment(3, '2025-09-30T10:59:59Z', 300),
     payment(4, '2025-09-30T11:00:00Z', 4000),
-  ]
-  const text = lines.map((one) => JSON.stringify(one)).join('\n')
-  const { code, stderr } = await tundish(['import', '--project', shop.projectId, '-'], server.env, text)
-  assert.equal(code, 0, stderr)
+  ])
   assert.deepEqual(await Promise.all(['2025-08', '2025-09', '2025-10'].map(grossOf)), [[1], [320], [4000]])
   assert.equal((await get('?month=2025-09')).time_zone, 'Pacific/Auckland')
   for (const more of [['2025-09'], ['2025-09', '--rows'], ['2024-09']]) {
@@ -80,8 +73,7 @@ test('without closed months, projects of several time zones have a report in UTC
   assert.equal((await reporting(other.projectId, { time_zone: 'Europe/Madrid' })).status, 200)
   const zone = async () => (await server.admin('/organizations/two-zones/finance?month=2025-09')).body.time_zone
   assert.equal(await zone(), 'Europe/Madrid')
-  const made = await tundishAgain(['project', 'create', 'second-zone', '--org', 'two-zones'], server.env)
-  assert.equal(made.code, 0, made.stderr)
+  await succeeded(tundishAgain(['project', 'create', 'second-zone', '--org', 'two-zones'], server.env))
   assert.equal(await zone(), 'UTC')
 })
 
@@ -90,19 +82,10 @@ describe('sums in the reporting currency', async () => {
   const rates = async (...lines: string[]) => {
     const file = join(folder, 'rates.csv')
     await writeFile(file, ['date,currency,per_euro', ...lines].join('\n'))
-    const { code, stderr } = await tundish(['rates', 'load', file, '--org', 'euros'], server.env)
-    assert.equal(code, 0, stderr)
+    await succeeded(tundishAgain(['rates', 'load', file, '--org', 'euros'], server.env))
   }
-  const load = async (...lines: object[]) => {
-    const text = lines.map((one) => JSON.stringify(one)).join('\n')
-    const { code, stderr } = await tundish(['import', '--project', own.projectId, '-'], server.env, text)
-    assert.equal(code, 0, stderr)
-  }
-  const report = async (more: string): Promise<Json> => {
-    const { status, body } = await server.admin(`/organizations/euros/finance${more}`)
-    assert.equal(status, 200, JSON.stringify(body))
-    return body
-  }
+  const loadHere = (...lines: Line[]) => load(server.app, own.projectId, lines)
+  const report = (more: string) => ok(server.admin(`/organizations/euros/finance${more}`))
   const without = ({ currencies }: Json) =>
     currencies.flatMap((one: Json) => (one.without_rate > 0 ? [[one.currency_code, one.net_without_rate]] : []))
   const values = async (month: string): Promise<string[]> => {
@@ -113,7 +96,7 @@ describe('sums in the reporting currency', async () => {
     server.admin('/organizations/euros/finance/months', { method: 'POST', body: { month } })
   assert.equal((await reporting(own.projectId, { currency: 'EUR' })).status, 200)
   await rates('2025-09-01,USD,1.25', '2025-09-05,USD,1.2', '2025-09-05,JPY,160', '2025-09-30,USD,2', '2025-10-01,USD,4')
-  await load(
+  await loadHere(
     { record: 'customer', data: { external_id: 'ada' } },
     payment(1, '2025-09-02T10:00:00Z', 10, { currency_code: 'USD' }),
     payment(2, '2025-09-05T00:00:00Z', 7, { currency_code: 'USD', amount_usd: 7 }),
@@ -172,7 +155,7 @@ describe('sums in the reporting currency', async () => {
     assert.deepEqual([{ ...closed[0], closed: [] }, closed[1]], before)
     // Rates that replace others, and one for what had none; a late payment; another reporting currency.
     await rates('2025-09-01,USD,9', '2025-09-05,USD,9', '2025-09-19,USD,9', '2025-09-19,JPY,100')
-    await load(
+    await loadHere(
       payment(10, '2025-09-30T10:00:00Z', 8, { currency_code: 'USD' }),
       // A value in US dollars, which changes nothing in euros.
       payment(3, '2025-09-06T10:00:00Z', 20, { currency_code: 'EUR', amount_usd: 100 }),

@@ -2,29 +2,28 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { settled, startBilling } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
-import { uuid } from '../../support/imports.ts'
+import { type Line, load, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
 const shop = await billing.organization('shop')
 let rows = 0
-await load()
+await loadHistory()
 
 /** A payment line of an import; the type and the status say what it is. */
-function payment(at: string, amount: number, more: object = {}): string {
+function payment(at: string, amount: number, more: object = {}): Line {
   rows += 1
   const ids = { external_id: `customer-${rows % 3}`, order_id: uuid(rows), trx_id: uuid(1000 + rows) }
   const money = { amount, currency_code: 'USD', status: 'succeeded', psp: 'simulator', psp_transaction_type: 'sale' }
-  return JSON.stringify({ record: 'payment', data: { ...ids, ...money, trx_created_at: at, ...more } })
+  return { record: 'payment', data: { ...ids, ...money, trx_created_at: at, ...more } }
 }
 
 /** History of two months in three currencies at two providers, and a charge of today with a partial refund. */
-async function load(): Promise<void> {
+async function loadHistory(): Promise<void> {
   const refund = { status: 'refunded', psp_transaction_type: 'refund' }
-  const lines = [
+  await load(billing.server.app, shop.projectId, [
     payment('2025-09-30T23:59:59.999999Z', 0.1),
     payment('2025-10-01T00:00:00Z', 0.2),
     payment('2025-10-31T23:59:59.999999Z', 0.1),
@@ -46,9 +45,7 @@ async function load(): Promise<void> {
     payment('2025-10-15T10:00:00Z', 5000, { currency_code: 'JPY', psp: 'elsewhere', external_id: '=HYPERLINK("x")' }),
     payment('2025-10-15T11:00:00Z', 1.005, { currency_code: 'KWD' }),
     payment('2025-11-01T00:00:00Z', 7),
-  ]
-  const imported = await tundish(['import', '--project', shop.projectId, '-'], billing.server.env, lines.join('\n'))
-  assert.equal(imported.code, 0, imported.stderr)
+  ])
   const customer = await shop.customer()
   const { body } = await settled(() => shop.charge(customer, { amount: '19.99', idempotency_key: 'one' }))
   await settled(() => shop.refund(customer, body.order_id, { amount: '5.01', idempotency_key: 'back' }))
@@ -179,8 +176,7 @@ describe('the finance report', () => {
     const all: Json[] = []
     let after: string | null = ''
     do {
-      const { status, body } = await get(`shop/finance/rows?${period}&limit=4${after ? `&after=${after}` : ''}`)
-      assert.equal(status, 200, JSON.stringify(body))
+      const body = await ok(get(`shop/finance/rows?${period}&limit=4${after ? `&after=${after}` : ''}`))
       assert.ok(body.rows.length <= 4)
       all.push(...body.rows)
       after = body.next_after
@@ -225,10 +221,9 @@ describe('the finance report', () => {
 
 test('a subscription whose interval no calendar has leaves the end of its period unknown', async () => {
   const org = await billing.organization('ages')
-  const record = (name: string, data: object) =>
-    JSON.stringify({ record: name, data: { created_at: '2025-10-01T00:00:00Z', ...data } })
+  const record = (record: string, data: object) => ({ record, data: { created_at: '2025-10-01T00:00:00Z', ...data } })
   const plan = { status: 'active', renews: true, price: 100, currency: 'USD', profile_id: 'ada', product_id: 'plan' }
-  const lines = [
+  await load(billing.server.app, org.projectId, [
     record('product', { id: 'plan', name: 'Plan', status: 'active' }),
     record('profile', { id: 'ada' }),
     ...[1, 2_147_483_647].flatMap((count) => [
@@ -240,12 +235,9 @@ test('a subscription whose interval no calendar has leaves the end of its period
       }),
       payment('2025-10-02T00:00:00Z', count % 7, { external_id: 'ada', meta_subs_id: `every-${count}` }),
     ]),
-    JSON.stringify({ record: 'customer', data: { external_id: 'ada', profile_id: 'ada' } }),
-  ]
-  const imported = await tundish(['import', '--project', org.projectId, '-'], billing.server.env, lines.join('\n'))
-  assert.equal(imported.code, 0, imported.stderr)
-  const { status, body } = await get('ages/finance/rows?month=2025-10')
-  assert.equal(status, 200, JSON.stringify(body))
+    { record: 'customer', data: { external_id: 'ada', profile_id: 'ada' } },
+  ])
+  const body = await ok(get('ages/finance/rows?month=2025-10'))
   assert.deepEqual(body.rows.map(({ subscription_id, service_to }: Json) => [subscription_id, service_to]).sort(), [
     ['every-1', '2026-10-02T00:00:00.000000Z'],
     ['every-2147483647', null],
@@ -300,8 +292,7 @@ describe('tundish report', () => {
     const lines = Array.from({ length: 2001 }, (_, n) =>
       payment(new Date(Date.UTC(2025, 9, 1, 0, n)).toISOString(), n + 1, { external_id: 'ada' }),
     )
-    const args = ['import', '--project', org.projectId, '-']
-    assert.equal((await tundish(args, billing.server.env, lines.join('\n'))).code, 0)
+    await load(billing.server.app, org.projectId, lines)
     const amounts = lines.map((_, n) => n + 1)
     const printed = async (...more: string[]) =>
       (await tundishAgain(['report', '--org', 'busy', '--month', '2025-10', '--rows', ...more], billing.server.env))
@@ -352,7 +343,7 @@ describe('tundish report', () => {
 
   test('2 for a wrong month, 1 for an organization that does not exist', async () => {
     assert.equal((await run('--month', '2025-00')).code, 2)
-    const { code, stderr } = await tundish(['report', '--org', 'nobody', '--month', '2025-10'], billing.server.env)
+    const { code, stderr } = await tundishAgain(['report', '--org', 'nobody', '--month', '2025-10'], billing.server.env)
     assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
   })
 })
@@ -360,13 +351,11 @@ describe('tundish report', () => {
 test('a refund that was imported as succeeded and failed afterwards is taken back', async () => {
   const other = await billing.organization('succeeded-refunds')
   const refund = { psp_transaction_type: 'refund', order_id: uuid(78), psp_transaction_id: 're_2', external_id: 'zoe' }
-  const lines = [
+  await load(billing.server.app, other.projectId, [
     payment('2025-10-07T10:00:00Z', 20, { order_id: uuid(78), external_id: 'zoe' }),
     payment('2025-10-08T10:00:00Z', 12.5, refund),
     payment('2025-10-09T10:00:00Z', 12.5, { ...refund, status: 'failed' }),
-  ]
-  const imported = await tundish(['import', '--project', other.projectId, '-'], billing.server.env, lines.join('\n'))
-  assert.equal(imported.code, 0, imported.stderr)
+  ])
   const { body } = await get('succeeded-refunds/finance?month=2025-10')
   const [{ refunds, refunds_failed, refunded, net, without_money }] = body.totals
   assert.deepEqual([refunds, refunds_failed, refunded, net, without_money], [1, 1, 0, 20, 0])

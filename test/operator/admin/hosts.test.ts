@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { after, test } from 'node:test'
-import { send, sendBytes, startTestServer } from '../../support/server.ts'
+import { ok, send, sendBytes, startTestServer } from '../../support/server.ts'
 
 const agent = new Agent()
 const server = await startTestServer({ ADMIN_HOST_NAMES: 'tundish.internal, Admin.Example.com' })
@@ -55,6 +55,5 @@ for (const host of [
 }
 
 test('the public listener accepts any name: its key protects it, and it has many', async () => {
-  const { status } = await send(agent, server.url, '/health/live', {})
-  assert.equal(status, 200)
+  await ok(send(agent, server.url, '/health/live', {}))
 })

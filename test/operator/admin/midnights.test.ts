@@ -1,11 +1,9 @@
 // Days whose midnight comes twice or not at all, and one that does not exist: figures, the lists behind them and finance count the same.
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { after, test } from 'node:test'
 import { followProject } from '../../../src/data/figures/follow.ts'
-import { importRecords } from '../../../src/data/ingest/load.ts'
-import { line, textOf, uuid } from '../../support/imports.ts'
-import { type Json, startTestServer } from '../../support/server.ts'
+import { line, load, uuid } from '../../support/imports.ts'
+import { type Json, ok, startTestServer } from '../../support/server.ts'
 
 const server = await startTestServer({}, { worker: false })
 after(() => server.stop())
@@ -79,17 +77,11 @@ for (const [zone, days] of Object.entries(ZONES))
   test(`${zone}: figures, lists and finance by day, and hours that add up to the day`, async () => {
     const project = await server.project()
     const [own, organization] = [`/projects/${project.id}`, `/organizations/${project.organizationId}`]
-    const get = async (path: string): Promise<Json> => {
-      const { status, body, text } = await server.admin(path)
-      assert.equal(status, 200, text)
-      return body
-    }
+    const get = (path: string) => ok(server.admin(path))
     const body = { time_zone: zone }
     assert.equal((await server.admin(`${own}/reporting`, { method: 'PUT', body })).status, 200)
     const lines = [line.product(), line.customer(), ...Object.keys(days).flatMap(records)]
-    const stream = () => Readable.from([textOf(lines)])
-    const { rejects } = await importRecords(server.app, { projectId: project.id }, [{ name: 'file', stream }])
-    assert.deepEqual(rejects, [])
+    await load(server.app, project.id, lines)
     await followProject(server.db, project.id)
     for (const [day, all] of Map.groupBy(Object.values(days), (one) => one)) {
       const period = `from=${day}&to=${day}`

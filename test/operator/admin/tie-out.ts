@@ -1,6 +1,6 @@
 // Checks that months tie out: by the operations of figures, of the finance report and of the tie-out, and by its rows.
 import assert from 'node:assert/strict'
-import type { Json, TestServer } from '../../support/server.ts'
+import { type Json, ok, type TestServer } from '../../support/server.ts'
 
 type Server = Pick<TestServer, 'admin'>
 
@@ -8,11 +8,7 @@ type Server = Pick<TestServer, 'admin'>
 const units = (amount: number) => Math.round(amount * 10_000)
 const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + units(amount), 0)
 
-async function get(server: Server, path: string): Promise<Json> {
-  const { status, body } = await server.admin(`/organizations/${path}`)
-  assert.equal(status, 200, `${path}: ${JSON.stringify(body)}`)
-  return body
-}
+const get = (server: Server, path: string) => ok(server.admin(`/organizations/${path}`))
 
 /** Returns the names of the differences that were found. */
 export async function assertTied(server: Server, organization: string, months: string[]): Promise<Set<string>> {

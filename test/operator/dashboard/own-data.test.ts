@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { followAll } from '../../../src/data/figures/follow.ts'
-import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
+import { load } from '../../support/imports.ts'
 import { tilesOf } from './page-numbers.ts'
 
 const NOW = new Date().toISOString()
-const line = (record: string, data: object) => JSON.stringify({ record, data: { created_at: NOW, ...data } })
+const line = (record: string, data: object) => ({ record, data: { created_at: NOW, ...data } })
 const person = { profile_id: 'pro_1' }
 const RECORDS = [
   line('funnel', { id: 'quiz', title: 'Quiz', status: 'published', version: 1 }),
@@ -24,8 +24,7 @@ const cookie = await dashboard.signInAs('read')
 const [one, two] = [await dashboard.server.project(), await dashboard.server.project()]
 const shop = one.id
 const other = two.id
-const { code, stderr } = await tundish(['import', '--project', shop, '-'], dashboard.server.env, RECORDS.join('\n'))
-assert.equal(code, 0, stderr)
+await load(dashboard.server.app, shop, RECORDS)
 await followAll(dashboard.server.db)
 
 const see = async (path: string) => (await dashboard.visit(path, { cookie })).text

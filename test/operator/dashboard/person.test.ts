@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import type { ApiResponse } from '../../support/server.ts'
+import { ok } from '../../support/server.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const ORDER = '01900000-0000-7000-8000-000000000001'
@@ -230,8 +230,7 @@ test('the list of people begins with those who have an address; pages of every s
   const walk = async (query: string) => {
     const ids: string[] = []
     for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-      const { status, body, text }: ApiResponse = await list(`${query}${cursor && `&cursor=${cursor}`}`)
-      assert.equal(status, 200, text)
+      const body = await ok(list(`${query}${cursor && `&cursor=${cursor}`}`))
       ids.push(...body.data.map(({ id }: { id: string }) => id))
       assert.equal(body.pagination.has_more, body.pagination.next_cursor !== undefined)
       cursor = body.pagination.next_cursor

@@ -1,13 +1,12 @@
 // The checks of a custom charge in their order: the key, the rules of the organization, the customer, the card.
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
-import { addPayment, refused, startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { addPayment, refused, startShop } from '../../support/billing.ts'
 import { addRow } from '../../support/data.ts'
+import { ok } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 describe('the checks, each before the next', () => {
   // Each case breaks a rule and every later one.
@@ -31,12 +30,7 @@ describe('the checks, each before the next', () => {
 
   test('200 with the header in any case', async () => {
     const headers = ['Service-SECRET-Key', shop.key]
-    const response = await billing.server.call(`/${shop.id}/v1/my_assets`, {
-      method: 'POST',
-      body: { external_id: 'x' },
-      headers,
-    })
-    assert.equal(response.status, 200)
+    await ok(billing.server.call(`/${shop.id}/v1/my_assets`, { method: 'POST', body: { external_id: 'x' }, headers }))
   })
 
   test('404 for another path, 405 for another method, both only with the key', async () => {

@@ -1,24 +1,20 @@
 // Erasure and charges: what a charge brings about an erased person is not kept, whichever of the two comes first.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { lockOutErasure } from '../../../src/payments/billing/lock-out-erasure.ts'
-import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { type Billing, type Organization, startBilling, startShop } from '../../support/billing.ts'
 import { addUnit } from '../../support/credits.ts'
 import { untilLocked } from '../../support/database.ts'
-import { line } from '../../support/imports.ts'
-import type { ApiResponse } from '../../support/server.ts'
+import { importLines, line } from '../../support/imports.ts'
+import { type ApiResponse, ok } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
 const MARKER = 'marker-of-a-person'
 const metadata = { client_metadata: { name: MARKER } }
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 let people = 0
 
@@ -100,9 +96,8 @@ describe('an import that links the customer to an erased profile', () => {
   async function link(user: string) {
     const { erase } = await person()
     await erase()
-    const lines = JSON.stringify(line.customer({ external_id: user, profile_id: `pro_${people}` }))
-    const source = { name: 'file', stream: () => Readable.from([Buffer.from(lines)]) }
-    return () => importRecords(billing.server.app, { projectId: shop.projectId, live: true }, [source])
+    const lines = [line.customer({ external_id: user, profile_id: `pro_${people}` })]
+    return () => importLines(billing.server.app, shop.projectId, lines, { live: true })
   }
 
   test('takes the metadata of a concurrent charge, which saw the old link', async () => {
@@ -241,11 +236,8 @@ describe('an erasure that takes too long', () => {
 test('credits: metadata and reasons go, entries stay, none are stored later, and no card is charged automatically', async () => {
   const { user, erase } = await person()
   await addUnit(billing.db, shop.id, 'tokens')
-  const credits = async (path: string, more: object) => {
-    const response = await shop.post(`/credits/${path}`, { external_id: user, unit: 'tokens', ...more })
-    assert.equal(response.status, 200, response.text)
-    return response.body
-  }
+  const credits = (path: string, more: object) =>
+    ok(shop.post(`/credits/${path}`, { external_id: user, unit: 'tokens', ...more }))
   const metadata = { name: MARKER }
   await credits('grant', { amount: 100, idempotency_key: 'g', metadata })
   await credits('adjust', { amount: -10, reason: MARKER, idempotency_key: 'a' })

@@ -1,21 +1,14 @@
 // A refund pays back the charge that was made here, whatever an import says of its order.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
-import { after, test } from 'node:test'
-import { importRecords } from '../../../src/data/ingest/load.ts'
-import { startBilling } from '../../support/billing.ts'
-import { line } from '../../support/imports.ts'
+import { test } from 'node:test'
+import { startShop } from '../../support/billing.ts'
+import { importLines, line } from '../../support/imports.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
-const importPayment = (given: object) => {
-  const text = JSON.stringify(line.payment({ trx_id: randomUUID(), ...given }))
-  const source = { name: 'file', stream: () => Readable.from([Buffer.from(text)]) }
-  return importRecords(billing.server.app, { projectId: shop.projectId, live: true }, [source])
-}
+const importPayment = (given: object) =>
+  importLines(billing.server.app, shop.projectId, [line.payment({ trx_id: randomUUID(), ...given })], { live: true })
 
 test('an imported payment of an order of ours is skipped and counted', async () => {
   const user = await shop.customer()

@@ -1,13 +1,11 @@
 // The saved card, the finance report and figures go by the time of the payment, however late its row was stored.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
 import { after, describe, test } from 'node:test'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { settled, startBilling } from '../../support/billing.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type Line, line, textOf } from '../../support/imports.ts'
-import type { Json } from '../../support/server.ts'
+import { type Line, line, load } from '../../support/imports.ts'
+import { type Json, ok } from '../../support/server.ts'
 import { setDatabaseClock } from '../../support/time.ts'
 
 const billing = await startBilling({}, { worker: false })
@@ -15,11 +13,7 @@ after(() => billing.stop())
 const { db, server } = billing
 
 /** Imports lines as a feed: each new row of the report is stamped now. */
-async function feed(projectId: string, ...lines: Line[]): Promise<void> {
-  const stream = () => Readable.from([textOf(lines)])
-  const { rejects } = await importRecords(server.app, { projectId, live: true }, [{ name: 'feed', stream }])
-  assert.deepEqual(rejects, [])
-}
+const feed = (projectId: string, ...lines: Line[]) => load(server.app, projectId, lines, { live: true })
 
 const paid = (external_id: string, psp_date: string | null, more: object = {}) =>
   line.payment({
@@ -81,8 +75,7 @@ describe('a payment that is stored after later ones', () => {
     let after = ''
     do {
       const path = `/organizations/${shop.id}/finance/rows?month=2025-02&limit=2${after && `&after=${after}`}`
-      const { status, body } = await server.admin(path)
-      assert.equal(status, 200)
+      const body = await ok(server.admin(path))
       seen.push(...body.rows.map(({ trx_id, paid_at }: Json) => `${trx_id} ${paid_at}`))
       after = body.next_after
     } while (after)

@@ -8,10 +8,11 @@ import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { startTopUps, topUpDue } from '../../../src/payments/billing/top-up/run.ts'
 import { refused, startBilling } from '../../support/billing.ts'
+import { succeeded } from '../../support/cli.ts'
 import { checkLedger, withCredits } from '../../support/credits.ts'
 import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 import { setDatabaseClock, until } from '../../support/time.ts'
 import { contextOf } from './in-process.ts'
 import { forgetOrders, markUnlisted } from './restored.ts'
@@ -94,8 +95,7 @@ test('200 for a rule whose most_per_day is 3.0 and whose most_per_month is 5e0',
   const body = JSON.stringify({ external_id, ...RULE, ...MOST })
     .replace(':3', ':3.0')
     .replace(':5}', ':5e0}')
-  const { status, text } = await shop.post('/credits/top_up/set', body)
-  assert.equal(status, 200, text)
+  await ok(shop.post('/credits/top_up/set', body))
   const { most_per_day, most_per_month } = await ruleOf(external_id)
   assert.deepEqual({ most_per_day, most_per_month }, MOST)
   await shop.post('/credits/top_up/remove', { external_id, unit: 'tokens' })
@@ -337,8 +337,7 @@ test('the recipe of the guide: a unit, a rule, caps and a top-up from the comman
   assert.equal(commands.length, 4)
   for (const words of commands) {
     const args = words.map((word) => (word === 'acme' ? acme.id : word))
-    const { code, stderr } = await tundishAgain(args, server.env)
-    assert.equal(code, 0, stderr)
+    await succeeded(tundishAgain(args, server.env))
   }
   const most = { most_per_day: 9, most_per_month: 9 }
   const rule = { external_id: user, unit: 'tokens', below: 100, amount: '9.99', currency_code: 'USD', ...most }
@@ -376,8 +375,7 @@ test('the recipe of the guide: a unit, a rule, caps and a top-up from the comman
     ],
   ]
   for (const args of more) {
-    const { code, stderr } = await tundishAgain(args, server.env)
-    assert.equal(code, 0, stderr)
+    await succeeded(tundishAgain(args, server.env))
   }
   const [low] = await db.query('select low_below from credit_units where organization_id = $1', [acme.id])
   assert.equal(low!.low_below, null)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { connectAccount } from '../../../src/payments/providers/connect.ts'
-import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
+import { CTRL_C, noTerminal, openTerminal, succeeded, tundish } from '../../support/cli.ts'
 import { openStripeSimulator } from '../../support/simulators.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
 import { titled } from '../../support/titled.ts'
@@ -176,16 +176,14 @@ describe('connecting at the command line', () => {
     tundish(['merchant-account', 'connect', 'stripe', 'piped', '--org', shop.id, ...more], billing.server.env, input)
 
   test('0 for a key and a signing secret from a pipe', async () => {
-    const { code, stdout, stderr } = await run(`${KEY}\n${SECRET}\n`, '--sandbox', '--json')
-    assert.equal(code, 0, stderr)
+    const stdout = await succeeded(run(`${KEY}\n${SECRET}\n`, '--sandbox', '--json'))
     const { key_last4, webhook_secrets } = JSON.parse(stdout)
     assert.deepEqual([key_last4, webhook_secrets], ['0000', 1])
     assert.ok(!stdout.includes(KEY))
   })
 
   test('as text the currencies are a count, and with --json a list', async () => {
-    const { code, stdout, stderr } = await run(`${KEY}\n${SECRET}\n`, '--sandbox')
-    assert.equal(code, 0, stderr)
+    const stdout = await succeeded(run(`${KEY}\n${SECRET}\n`, '--sandbox'))
     const listed = JSON.parse((await run(`${KEY}\n${SECRET}\n`, '--sandbox', '--json')).stdout)
     assert.match(stdout, new RegExp(`^currencies +${listed.currencies.length} currencies$`, 'm'))
   })

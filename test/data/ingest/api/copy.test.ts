@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { jsonOf } from '../../../support/cli.ts'
 import { line } from '../../../support/imports.ts'
 import { tundishAgain } from '../../../support/resident.ts'
 import { checkCopied, importLines, openShop, openTarget } from './api-imports.ts'
@@ -99,9 +100,7 @@ test('who was merged there is merged here, and keeps what the other profile got'
   assert.equal((await source.post('/records', { records })).status, 200)
   const read = async () => {
     await sleep(HORIZON_MS)
-    const { code, stdout, stderr } = await run(target.id, '--key-file', keyFile)
-    assert.equal(code, 0, stderr)
-    return JSON.parse(stdout).differences
+    return (await jsonOf(run(target.id, '--key-file', keyFile))).differences
   }
   await read()
   const customer = line.customer({ external_id: 'ada', profile_id: 'twin', email: 'ada@example.com' })

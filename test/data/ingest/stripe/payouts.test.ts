@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
+import { jsonOf } from '../../../support/cli.ts'
 import { tundishAgain } from '../../../support/resident.ts'
 import type { Json } from '../../../support/server.ts'
 import { savedCard } from '../../../support/simulators.ts'
@@ -19,14 +20,8 @@ const env = { DATABASE_URL: all.imports.url, MASTER_KEY: randomBytes(32).toStrin
 const payOut = (path = '/payouts', body: object = {}) => simulator.control<Stripe.Payout>(path, body)
 const cents = (amount: number) => Math.round(amount * 100)
 
-async function finance(...words: string[]): Promise<Json> {
-  const { code, stdout, stderr } = await tundishAgain(
-    ['finance', ...words, '--org', project.organizationId, '--json'],
-    env,
-  )
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout)
-}
+const finance = (...words: string[]) =>
+  jsonOf(tundishAgain(['finance', ...words, '--org', project.organizationId, '--json'], env))
 
 /** What a payout consists of, by Stripe's client. */
 async function consistsOf(payout: string) {
