@@ -1,16 +1,14 @@
 // An action is confirmed although the commit of its entry cannot be written to the audit log's file of heads.
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs'
-import { after, afterEach, beforeEach, test } from 'node:test'
+import { afterEach, beforeEach, test } from 'node:test'
 import { auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { insert } from '../../support/data.ts'
 
 let isArmed = false
-const billing = await startBilling({}, { worker: false }, breaking)
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({}, { worker: false }, breaking)
 const heads = auditHeadsPath(billing.server.app.config)
 
 /** While armed, replaces the file by a folder as soon as an entry was announced in it and committed. */

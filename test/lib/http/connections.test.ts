@@ -1,13 +1,11 @@
 // Connections that end oddly: bytes that are no HTTP, closed sending sides, and responses of Node without a body.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, describe, test } from 'node:test'
-import { startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { startShop } from '../../support/billing.ts'
 import { sendBytes } from '../../support/server.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 describe('a connection', { timeout: 60_000 }, () => {
   /** A charge that takes a while, as bytes. */

@@ -1,12 +1,10 @@
 // Amounts that an operator sends are judged on their text, as those of the billing API are.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import { startBilling } from '../../support/billing.ts'
+import { test } from 'node:test'
+import { startShop } from '../../support/billing.ts'
 import { addUnit } from '../../support/credits.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 /** The body is sent as it is written: a number in it has digits that no double holds. */
 const send = (method: string, path: string, body: string) =>

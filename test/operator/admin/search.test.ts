@@ -1,17 +1,15 @@
 // Search by any id that a customer, an analyst or the provider's pages can quote.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { foldBatch } from '../../../src/core/records/folded-emails.ts'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
 import { payCharge } from '../../payments/billing/paid-charge.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { insert } from '../../support/data.ts'
 import { until } from '../../support/time.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 const charge = await payCharge(billing, shop)
 
 interface Found {

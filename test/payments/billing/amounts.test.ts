@@ -1,15 +1,13 @@
 // Every active currency × 0 to 5 decimals × number and text, against an exact model of what may be charged.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { currencies } from '../../../src/lib/currencies.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 
 const MAX_AMOUNT = 1_000_000n
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 const user = await shop.customer()
 await shop.set('one_off_charge_max_amount', '{"*": "1000000"}')
 

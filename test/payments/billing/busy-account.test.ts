@@ -1,19 +1,17 @@
 // A merchant account that takes one call at a time: calls that find no place are refused before they begin.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { ApiError } from '../../../src/lib/errors.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { type Claiming, refund } from '../../../src/payments/billing/refund/refund.ts'
 import { SimulatorProvider } from '../../../src/payments/providers/simulator.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { HandClock } from '../../support/time.ts'
 import { chargeOf, contextOf, refundOf } from './in-process.ts'
 
 const MANY = 6
 
-const billing = await startBilling({}, { worker: false })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({}, { worker: false })
 const { url } = billing.simulator
 const provider = new SimulatorProvider({ url, clock: new HandClock(), maxInFlight: 1, maxWaiting: 1 })
 // The claims of a busy machine may take a while: the lease is not what these tests are about.

@@ -1,12 +1,10 @@
 // The fields of a custom charge: amounts by their exact digits, currencies, texts, and metadata.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, describe, test } from 'node:test'
-import { refused, startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { refused, startShop } from '../../support/billing.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 /** A body as text, so that numbers stand in it as they are written here. */
 function body(user: string, amount: string, more = ''): string {

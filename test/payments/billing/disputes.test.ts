@@ -1,17 +1,15 @@
 // Disputes of a charge: the event, the consumable, the rows of the report.
 import assert from 'node:assert/strict'
-import { after, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { recordDispute, recordDisputes } from '../../../src/payments/billing/ledger/disputes.ts'
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
 import type { Dispute } from '../../../src/payments/providers/provider.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { eventTypes, failedRefund, type PaidCharge, payCharge } from './paid-charge.ts'
 import { scriptedProvider } from './scripted-provider.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 let charge: PaidCharge
 beforeEach(async () => {
   charge = await payCharge(billing, shop)

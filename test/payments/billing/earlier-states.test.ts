@@ -1,12 +1,10 @@
 // A key that is sent again, whatever became of what it stands for: replayed when it is the same, refused when it is not.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
-import { settled, startBilling } from '../../support/billing.ts'
+import { test } from 'node:test'
+import { settled, startShop } from '../../support/billing.ts'
 import type { ApiResponse } from '../../support/server.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 const allow = (isEnabled: boolean, most: string) =>
   billing.db.query(

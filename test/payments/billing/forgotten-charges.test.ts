@@ -1,19 +1,17 @@
 // Charges and refunds that the provider has and a restored backup forgot: brought back, never granted or paid twice.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { refundKey } from '../../../src/payments/billing/refund/row.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { refundOf } from './in-process.ts'
 import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 const compare = () => reconcile(billingContext(billing.server.app), '2001-01-01T00:00:00Z')
 

@@ -1,19 +1,17 @@
 // Refunds that fail at the provider after they had succeeded.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { adoptRefundsOfCharge } from '../../../src/payments/billing/refund/adopt-of-charge.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { settle } from '../../../src/payments/billing/refund/settle.ts'
 import { noDetails, type RefundAtProvider } from '../../../src/payments/providers/provider.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { eventTypes, failedRefund, type PaidCharge, payCharge } from './paid-charge.ts'
 import { scriptedProvider } from './scripted-provider.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 let charge: PaidCharge
 beforeEach(async () => {
   charge = await payCharge(billing, shop)

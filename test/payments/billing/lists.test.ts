@@ -1,15 +1,13 @@
 // GET /consumables, /refunds and /disputes: every change once, by windows, newest first, and each organization's own.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
 import { describeServer } from '../../data/public/description.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import type { Json } from '../../support/server.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 const customer = await shop.customer()
 
 const BEGINNING = '1970-01-01T00:00:00Z'

@@ -1,14 +1,12 @@
 // POST /my_assets: the linked profile's subscriptions, one-off purchases, and consumables; nothing of another customer.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, test } from 'node:test'
-import { startBilling } from '../../support/billing.ts'
+import { test } from 'node:test'
+import { startShop } from '../../support/billing.ts'
 import { withCredits } from '../../support/credits.ts'
 import { insert } from '../../support/data.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 const assets = async (external_id: string) => (await shop.post('/my_assets', { external_id })).body
 

@@ -1,11 +1,9 @@
 // A custom charge and its replay through HTTP, and which saved card is charged.
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
-import { addPayment, refused, startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { addPayment, refused, startShop } from '../../support/billing.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 describe('a charge and its replay', () => {
   test('a charge succeeds; its replay returns it and charges nothing', async () => {

@@ -1,8 +1,8 @@
 // Charges and refunds at any size: none of their statements reads a growing table as a whole.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { type Caught, explain, type Node, watched } from '../../support/plans.ts'
 
 // All that grows with charges; what one organization has few of may be read at once.
@@ -21,9 +21,7 @@ const CUSTOMERS = 8_000
 
 let caught: Caught[] = []
 const view = (db: Db) => watched(db, (one) => caught.push(one))
-const billing = await startBilling({}, { worker: false }, view)
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({}, { worker: false }, view)
 await fill(billing.db)
 
 async function fill(db: Db): Promise<void> {

@@ -1,12 +1,10 @@
 // Refunds through HTTP: what may be paid back, keys, sums, the consumable, the report and the events.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, describe, test } from 'node:test'
-import { addPayment, refused, startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { addPayment, refused, startShop } from '../../support/billing.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 async function charged(
   given: { token?: string; amount?: string; currency_code?: string } = {},

@@ -1,6 +1,6 @@
 // Charges and refunds at a provider that can only be asked by making the same call again, and forgets its keys.
 import assert from 'node:assert/strict'
-import { after, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import type { BillingContext } from '../../../src/payments/billing/context.ts'
 import { CHARGE, oneOffCharge } from '../../../src/payments/billing/kinds.ts'
@@ -10,7 +10,7 @@ import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import type { Settled } from '../../../src/payments/providers/outcomes.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { chargeOf, contextOf } from './in-process.ts'
 import { oneStep, scriptedProvider } from './scripted-provider.ts'
 
@@ -20,9 +20,7 @@ const KEY_LIFE_DAYS = 7
 let user: string
 let there: ReturnType<typeof replayedProvider>
 // Only the tests look into what is unknown.
-const billing = await startBilling({}, { worker: false })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({}, { worker: false })
 beforeEach(async () => {
   user = await shop.customer()
   there = replayedProvider()

@@ -1,14 +1,12 @@
 // tundish charges resolve and tundish worker: unknown outcomes, ended by an operator or by the worker's process.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, describe, test } from 'node:test'
-import { settled, startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { settled, startShop } from '../../support/billing.ts'
 import { spawnTundish } from '../../support/cli.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
-const billing = await startBilling({}, { worker: false })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({}, { worker: false })
 
 const run = (...args: string[]) => tundishAgain(args, billing.server.env)
 

@@ -1,8 +1,8 @@
 // Any settings and any request: what is charged is what the rules allow, and what is refused names the first broken rule.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { addRow } from '../../support/data.ts'
 
 const PLACES: Record<string, number> = { USD: 2, EUR: 2, JPY: 0, KWD: 3 }
@@ -22,9 +22,7 @@ interface Case {
 }
 
 const users = new Map<Card, string>([['nobody', 'nobody']])
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 users.set('unpaid', await shop.customer({ status: 'failed' }))
 users.set('unsaved', await shop.customer({ token: null }))
 users.set('elsewhere', await shop.customer({ psp: 'elsewhere', merchantId: 'narrow' }))

@@ -1,17 +1,15 @@
 // The payment report: its filters and limits, and the walk that returns every row exactly once whatever commits meanwhile.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isUnavailable } from '../../../src/lib/pg/errors.ts'
 import type { Query } from '../../../src/lib/pg/types.ts'
 import { addReportRows, type ReportRow } from '../../../src/payments/billing/ledger/report-rows.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
-import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
+import { addPayment, type Organization, startShop } from '../../support/billing.ts'
 
-const billing = await startBilling({ DATABASE_CONNECTIONS: '20' })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({ DATABASE_CONNECTIONS: '20' })
 const user = await shop.customer()
 
 const report = (body: object) =>

@@ -1,12 +1,10 @@
 // The amounts of charges in US dollars, by the rates of the European Central Bank.
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { storeRates } from '../../../src/payments/billing/rates/store-rates.ts'
-import { type Organization, startBilling } from '../../support/billing.ts'
+import { type Organization, startShop } from '../../support/billing.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 describe('amounts in US dollars', () => {
   const usd = async (organization: Organization, currency_code: string, amount: string) => {

@@ -1,7 +1,7 @@
 // What a settled charge leaves behind: report row, consumable, data API transaction, totals and events, all or nothing.
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
-import { startBilling } from '../../support/billing.ts'
+import { describe, test } from 'node:test'
+import { startShop } from '../../support/billing.ts'
 import { addRow } from '../../support/data.ts'
 import type { Json } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
@@ -18,9 +18,7 @@ const REPORT_FIELDS = `order_id trx_id amount amount_usd pp_id pp_version is_cit
   pm_data_bin_product_code pm_data_bin_product_name pm_data_bin_product_usage_type
   pm_data_bin_regional_restriction pm_data_expiration_date pm_data_first6 pm_data_last4`
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 
 const api = (path: string) => billing.server.api(path, { key: shop.projectKey })
 

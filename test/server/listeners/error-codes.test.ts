@@ -1,14 +1,12 @@
 // X-Error-Code: a stable word with every refusal, the same in the response, in the API's description and in docs/errors.md.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { faults } from '../../../scripts/error-codes.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { type ApiResponse, sendBytes } from '../../support/server.ts'
 
-const billing = await startBilling()
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop()
 const project = await billing.server.project()
 
 describe('X-Error-Code', () => {
