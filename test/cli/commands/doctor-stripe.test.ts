@@ -1,7 +1,8 @@
 // What the doctor says of merchant accounts at Stripe: their credentials, their mode, and whether Stripe responds.
+
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { tundish } from '../../support/cli.ts'
+import { tundishAgain } from '../../support/resident.ts'
 import { TEST_KEY } from '../../support/simulators.ts'
 import { startStripeBilling } from '../../support/stripe-billing.ts'
 
@@ -11,7 +12,7 @@ const shop = await billing.shop()
 
 /** The line about the account. */
 const examine = async () => {
-  const { stdout } = await tundish(['doctor'], billing.server.env)
+  const { stdout } = await tundishAgain(['doctor'], billing.server.env)
   return stdout.split('\n').find((line) => line.includes(`stripe-test of organization ${shop.id}`))
 }
 
@@ -26,11 +27,11 @@ test('warns of one account at the provider that is connected under two names', a
   const path = `/organizations/${shop.id}/merchant-accounts/stripe/again`
   const body = { sandbox: true, secret_key: TEST_KEY }
   assert.equal((await billing.server.admin(`${path}/connect`, { method: 'POST', body })).status, 200)
-  const said = (await tundish(['doctor'], billing.server.env)).stdout
+  const said = (await tundishAgain(['doctor'], billing.server.env)).stdout
   const names = `again, stripe-test of organization ${shop.id}`
   assert.match(said, new RegExp(`^warning +providers +The merchant accounts ${names} are one account .* acct_`, 'm'))
   assert.equal((await billing.server.admin(`${path}/disconnect`, { method: 'POST' })).status, 200)
-  assert.doesNotMatch((await tundish(['doctor'], billing.server.env)).stdout, /are one account/)
+  assert.doesNotMatch((await tundishAgain(['doctor'], billing.server.env)).stdout, /are one account/)
 })
 
 test('fails for an account marked live whose key is of the test mode', async () => {

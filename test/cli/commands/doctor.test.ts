@@ -9,7 +9,7 @@ import { readConfig } from '../../../src/config.ts'
 import { createOrganization, createProject } from '../../../src/core/tenants/tenants.ts'
 import { openLog } from '../../../src/lib/log.ts'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
-import { tundish } from '../../support/cli.ts'
+import { jsonOf } from '../../support/cli.ts'
 import { BASICS, insert } from '../../support/data.ts'
 import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
@@ -37,11 +37,7 @@ describe('doctor', () => {
   }
 
   test('a project whose webhooks have no key that signs them, or soon have none', async () => {
-    const run = async (...args: string[]) => {
-      const { code, stdout, stderr } = await tundishAgain([...args, '--project', 'signed', '--json'], env)
-      assert.equal(code, 0, stderr)
-      return JSON.parse(stdout)
-    }
+    const run = (...args: string[]) => jsonOf(tundishAgain([...args, '--project', 'signed', '--json'], env))
     await createProject(app.db, app.seal, { id: 'signed', organization: 'acme' })
     const { data } = await run('keys', 'list')
     const revoke = ({ id }: { id: string }) => run('keys', 'revoke', id)
@@ -88,7 +84,7 @@ describe('doctor', () => {
 
   test('0 for a sound installation, in words and as JSON', async () => {
     assert.deepEqual((await examine()).failed, [])
-    const { code, stdout } = await tundish(['doctor'], env)
+    const { code, stdout } = await tundishAgain(['doctor'], env)
     assert.equal(code, 0)
     for (const check of [
       'settings',
@@ -155,7 +151,7 @@ describe('doctor', () => {
     const forgotten = await examine()
     assert.deepEqual(forgotten.failed, ['erasures'])
     assert.match(forgotten.of('erasures')[0]!.fix!, /erasures reapply/)
-    assert.equal((await tundish(['erasures', 'reapply'], env)).code, 0)
+    assert.equal((await tundishAgain(['erasures', 'reapply'], env)).code, 0)
     assert.deepEqual((await examine()).failed, [])
     await rm(ledger)
     const [finding] = (await examine()).of('erasures')
@@ -170,7 +166,7 @@ describe('doctor', () => {
     const erasure = { project_id: 'shop', profile_id: id, erased_at: '2026-01-01T00:00:00Z' }
     const ledger = join(folder, 'escaped.ndjson')
     await writeFile(ledger, `${JSON.stringify(erasure)}\n`)
-    assert.equal((await tundish(['erasures', 'reapply', ledger], env)).code, 0)
+    assert.equal((await tundishAgain(['erasures', 'reapply', ledger], env)).code, 0)
     const { failed, of } = await examine()
     assert.deepEqual(failed, [])
     assert.doesNotMatch(
@@ -233,7 +229,7 @@ describe('doctor', () => {
   })
 
   test('1 for a database that does not respond, without its password', async () => {
-    const { code, stdout } = await tundish(['doctor'], {
+    const { code, stdout } = await tundishAgain(['doctor'], {
       ...env,
       DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:1/db',
     })
@@ -243,7 +239,7 @@ describe('doctor', () => {
   })
 
   test('1 for a data folder without a database, and it makes none', async () => {
-    const { code, stdout } = await tundish(['doctor'], { DATA_DIR: join(folder, 'none') })
+    const { code, stdout } = await tundishAgain(['doctor'], { DATA_DIR: join(folder, 'none') })
     assert.equal(code, 1)
     assert.match(stdout, /^FAILED +database +There is no database/m)
   })

@@ -1,4 +1,5 @@
 // How a start looks to a person: ports that are taken, lines to read on a terminal, and what Ctrl-C does.
+
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,6 +11,7 @@ import { readConfig } from '../../../src/config.ts'
 import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
 import { titled } from '../../support/titled.ts'
 
 async function occupy(): Promise<{ server: Server; port: number }> {
@@ -45,8 +47,8 @@ describe('a start', () => {
 
   test('1 for a demo that cannot be made: nothing keeps the program', async () => {
     const env = { DATA_DIR: join(folder, 'other'), PORT: '0', ADMIN_PORT: '0' }
-    await tundish(['org', 'create', 'other'], env)
-    await tundish(['project', 'create', 'demo', '--org', 'other'], env)
+    await tundishAgain(['org', 'create', 'other'], env)
+    await tundishAgain(['project', 'create', 'demo', '--org', 'other'], env)
     const { code, stderr } = await tundish(['serve', '--demo'], env)
     assert.deepEqual([code, stderr.split('\n').length], [1, 2], stderr)
   })

@@ -1,7 +1,7 @@
 // org, project and keys: what they print, for people and for programs, and how they refuse.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { tundish } from '../../support/cli.ts'
+import { jsonOf } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
@@ -11,23 +11,20 @@ describe('organizations, projects and keys', () => {
   const env = setUpEnv()
 
   const run = (...args: string[]) => tundishAgain(args, env)
-  async function json(...args: string[]) {
-    const { code, stdout, stderr } = await run(...args, '--json')
-    assert.equal(code, 0, stderr)
-    return JSON.parse(stdout)
-  }
+  const json = (...args: string[]) => jsonOf(run(...args, '--json'))
 
   test('operator link prints an address, also if the dashboard listens on IPv6', async () => {
     const { id } = await json('operator', 'create', '--name', 'Ada')
     for (const [ADMIN_HOST, host] of Object.entries({ '::1': '[::1]', '127.0.0.1': '127.0.0.1' })) {
-      const { code, stdout, stderr } = await tundish(['operator', 'link', id, '--json'], { ...env, ADMIN_HOST })
-      assert.equal(code, 0, stderr)
-      assert.equal(new URL(JSON.parse(stdout).url).hostname, host)
+      assert.equal(
+        new URL((await jsonOf(tundishAgain(['operator', 'link', id, '--json'], { ...env, ADMIN_HOST }))).url).hostname,
+        host,
+      )
     }
   })
 
   test('org create prints one JSON document with the key, and nothing else', async () => {
-    const { stdout } = await tundish(['org', 'create', 'acme', '--name', 'Acme', '--json'], env)
+    const { stdout } = await tundishAgain(['org', 'create', 'acme', '--name', 'Acme', '--json'], env)
     const made = JSON.parse(stdout)
     assert.deepEqual(Object.keys(made), ['id', 'secret_key'])
     assert.equal(made.id, 'acme')

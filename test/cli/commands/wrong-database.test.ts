@@ -36,7 +36,7 @@ for (const [address, sentence] of Object.entries({
 
 test('2 and one sentence when the database does not respond', async () => {
   const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
-  const { code, stdout, stderr } = await tundish(['org', 'list'], env)
+  const { code, stdout, stderr } = await tundishAgain(['org', 'list'], env)
   assert.deepEqual([code, stdout], [2, ''])
   assert.match(stderr, /^The database of DATABASE_URL cannot be used \(.*ECONNREFUSED.*\): check its address.*\n$/)
   assert.doesNotMatch(stderr, /hunter2/)
@@ -67,9 +67,9 @@ test(titled('2 and one sentence for an address that lacks its password', noPassw
 test('2 with a master key that is not the one of the database', async () => {
   const database = await freshDatabase()
   try {
-    assert.equal((await tundish(['org', 'list'], { DATABASE_URL: database.url, MASTER_KEY: KEY })).code, 0)
+    assert.equal((await tundishAgain(['org', 'list'], { DATABASE_URL: database.url, MASTER_KEY: KEY })).code, 0)
     const other = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
-    const { code, stderr } = await tundish(['org', 'list'], other)
+    const { code, stderr } = await tundishAgain(['org', 'list'], other)
     assert.equal(code, 2)
     assert.match(stderr, /^MASTER_KEY .+ is not the one/)
   } finally {
@@ -85,7 +85,7 @@ test('1 when PostgreSQL rejects a row, without the values of the row', async () 
     await client.query(`alter table organizations add constraint never_so check (name <> 'hunter2')`)
     await client.end()
     const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
-    const { code, stdout, stderr } = await tundish(['org', 'create', 'acme', '--name', 'hunter2'], env)
+    const { code, stdout, stderr } = await tundishAgain(['org', 'create', 'acme', '--name', 'hunter2'], env)
     assert.deepEqual([code, stdout], [1, ''])
     assert.match(stderr, /^The database refused the data \(23514; table organizations, rule never_so\): .+\n$/)
     assert.doesNotMatch(stderr, /hunter2/)
@@ -98,12 +98,12 @@ test('migrate says that there is nothing to do', async () => {
   const database = await freshDatabase()
   try {
     const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
-    assert.deepEqual(await tundish(['migrate'], env), {
+    assert.deepEqual(await tundishAgain(['migrate'], env), {
       code: 0,
       stdout: 'The database is up to date.\n',
       stderr: '',
     })
-    assert.deepEqual(JSON.parse((await tundish(['migrate', '--json'], env)).stdout), { applied: [] })
+    assert.deepEqual(JSON.parse((await tundishAgain(['migrate', '--json'], env)).stdout), { applied: [] })
   } finally {
     await database.drop()
   }
@@ -119,7 +119,7 @@ for (const [made, sentence] of Object.entries({
     const database = await emptyDatabase(made)
     try {
       const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
-      assert.deepEqual(await tundish(['migrate'], env), {
+      assert.deepEqual(await tundishAgain(['migrate'], env), {
         code: 2,
         stdout: '',
         stderr: `The database contains objects of another program (${sentence}): point DATABASE_URL at an empty database.\n`,
@@ -135,7 +135,7 @@ test('2 and one sentence for a new database that is not encoded in UTF8, and not
   const client = new pg.Client(database.url)
   try {
     const stderr = 'The database is encoded in LATIN1. Create a database with encoding UTF8.\n'
-    assert.deepEqual(await tundish(['migrate'], { DATABASE_URL: database.url, MASTER_KEY: KEY }), {
+    assert.deepEqual(await tundishAgain(['migrate'], { DATABASE_URL: database.url, MASTER_KEY: KEY }), {
       code: 2,
       stdout: '',
       stderr,
@@ -163,12 +163,12 @@ for (const [what, made] of Object.entries({
       const url = Object.assign(new URL(database.url), { username: role, password: 'odd' }).href
       const env = { DATABASE_URL: url, MASTER_KEY: KEY }
       const [message, fix] = noSchema(`"${role}"`)
-      assert.deepEqual(await tundish(['migrate'], env), { code: 2, stdout: '', stderr: `${message} ${fix}\n` })
-      const { findings } = JSON.parse((await tundish(['doctor', '--json'], env)).stdout)
+      assert.deepEqual(await tundishAgain(['migrate'], env), { code: 2, stdout: '', stderr: `${message} ${fix}\n` })
+      const { findings } = JSON.parse((await tundishAgain(['doctor', '--json'], env)).stdout)
       const found = findings.filter(({ check }: { check: string }) => check === 'database')
       assert.deepEqual(found, [{ check: 'database', level: 'failed', message, fix }])
       await obey(database.url, fix)
-      assert.equal((await tundish(['migrate'], env)).code, 0)
+      assert.equal((await tundishAgain(['migrate'], env)).code, 0)
     } finally {
       await database.drop()
       await runStatement(SERVER, `drop role "${role}"`)
@@ -189,13 +189,13 @@ test('1 and one sentence for a role without a right that a command needs, which 
       DATA_DIR: temporaryFolder(),
       MASTER_KEY: KEY,
     }
-    assert.equal((await tundish(['org', 'create', 'acme'], env)).code, 0)
-    assert.equal((await tundish(['project', 'create', 'shop', '--org', 'acme'], env)).code, 0)
+    assert.equal((await tundishAgain(['org', 'create', 'acme'], env)).code, 0)
+    assert.equal((await tundishAgain(['project', 'create', 'shop', '--org', 'acme'], env)).code, 0)
     const importing = () => tundish(['import', '--project', 'shop', '-'], env, '')
     const { code, stdout, stderr } = await importing()
     assert.deepEqual([code, stdout], [1, ''])
     assert.match(stderr, /^The role of the database lacks a right \(permission denied to create temporary tables .+\n$/)
-    const { findings } = JSON.parse((await tundish(['doctor', '--json'], env)).stdout)
+    const { findings } = JSON.parse((await tundishAgain(['doctor', '--json'], env)).stdout)
     const failed = findings.filter(({ level }: { level: string }) => level === 'failed')
     assert.deepEqual(
       failed.map(({ message }: { message: string }) => message),
@@ -231,8 +231,8 @@ test('the settings of a database change nothing of what is read and stored', asy
       ['org', 'create', 'acme'],
       ['project', 'create', 'shop', '--org', 'acme'],
     ])
-      assert.equal((await tundish(args, env)).code, 0)
-    const { ok, findings } = JSON.parse((await tundish(['doctor', '--json'], env)).stdout)
+      assert.equal((await tundishAgain(args, env)).code, 0)
+    const { ok, findings } = JSON.parse((await tundishAgain(['doctor', '--json'], env)).stdout)
     assert.ok(ok, JSON.stringify(findings))
     assert.deepEqual(await rules(database.url), await rules(ordinary.url))
     const db = openDb({ url: database.url, applicationName: 'test', connections: 1, readConnections: 1 })
@@ -267,9 +267,9 @@ test('the doctor and each command that migrates say that a database is read-only
   const name = new URL(database.url).pathname.slice(1)
   try {
     const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
-    assert.equal((await tundish(['org', 'list'], env)).code, 0)
+    assert.equal((await tundishAgain(['org', 'list'], env)).code, 0)
     await runStatement(database.url, `alter database ${name} set default_transaction_read_only = on`)
-    const { code, stdout } = await tundish(['doctor'], env)
+    const { code, stdout } = await tundishAgain(['doctor'], env)
     assert.equal(code, 1)
     assert.match(stdout, /FAILED +database +Nothing can be written: default_transaction_read_only is on\.\n/)
     for (const command of ['migrate', 'serve']) {
@@ -301,7 +301,7 @@ describe('a database that was made before 1.0', () => {
   }
 
   test('2 and the same for the doctor', async () => {
-    const { stdout } = await tundish(['doctor', '--json'], env)
+    const { stdout } = await tundishAgain(['doctor', '--json'], env)
     const { findings } = JSON.parse(stdout)
     const { message, fix } = findings.find(({ check }: { check: string }) => check === 'migrations')
     assert.deepEqual([message, fix], BEFORE_READING)

@@ -1,13 +1,14 @@
 // A day that cannot be computed: all other days are, and every place that shows figures names the project and the day.
+
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { followFigures } from '../../../src/data/figures/follow.ts'
-import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert, type Rows } from '../../support/data.ts'
 import { assertExact } from '../../support/figures.ts'
 import { line, openImports } from '../../support/imports.ts'
+import { tundishAgain } from '../../support/resident.ts'
 import { until } from '../../support/time.ts'
 
 let key: string
@@ -64,13 +65,13 @@ test('all other days are computed; as_of, the doctor, Today and the log name the
   const lines = server.logLines().filter((text) => text.includes('The figures of a day cannot be computed.'))
   const { project_id, day, family } = JSON.parse(lines[0]!)
   assert.deepEqual([project_id, day, family], [shop.id, '2026-01-03', 'visits'])
-  const { stdout } = await tundish(['doctor'], server.env)
+  const { stdout } = await tundishAgain(['doctor'], server.env)
   assert.match(stdout, new RegExp(`project ${shop.id} on 2026-01-03 cannot be computed \\(SQLSTATE 23514\\)`))
   const seen = async (path: string) => (await dashboard.visit(path, { cookie })).text
   assert.match(await seen(`/?project=${shop.id}`), /3 Jan( 2026)? cannot be computed: changes of them are not counted/)
   const organization = await seen(`/?project=all:${shop.organizationId}`)
   assert.match(organization, new RegExp(`<h2>Days that cannot be computed</h2>.*${shop.id}: 3 Jan( 2026)?`, 's'))
-  const rebuilt = await tundish(['figures', 'rebuild', '--project', shop.id, '--json'], server.env)
+  const rebuilt = await tundishAgain(['figures', 'rebuild', '--project', shop.id, '--json'], server.env)
   assert.deepEqual(JSON.parse(rebuilt.stdout).missing, missing)
 
   // Once nothing is in the way, the day is tried again without a change of its records, also if the clock was set back since.

@@ -1,4 +1,5 @@
 // Behind a real PgBouncer in transaction mode, with fewer connections to PostgreSQL than there is work for.
+
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -8,6 +9,8 @@ import { openDb } from '../../../src/lib/pg/db.ts'
 import type { Billing, Organization } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { tundishAgain } from '../../support/resident.ts'
+import { ok } from '../../support/server.ts'
 import { titled } from '../../support/titled.ts'
 import { walk } from '../../support/walk.ts'
 import { type CrowdedShop, openCrowdedShop } from './crowded-shop.ts'
@@ -45,8 +48,7 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
     const ask = async (n: number) => {
       // Longer than any buffer on the way.
       const email = `person-${n % 60}@example.com${' '.repeat(n % 3 === 0 ? 8000 : 0)}`
-      const { status, body, text } = await get('/profiles', { 'filter[email]': email })
-      assert.equal(status, 200, text)
+      const body = await ok(get('/profiles', { 'filter[email]': email }))
       const found = body.data.map((one: { id: string }) => one.id)
       assert.deepEqual(found, n % 3 === 0 ? [] : [`person-${n % 60}`])
       const one = await get(`/profiles/person-${n % 60}`)
@@ -111,13 +113,12 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
 
   test('erases', async () => {
     const body = { profile_ids: ['person-7', 'person-8'] }
-    const erased = await billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body })
-    assert.equal(erased.status, 200, erased.text)
+    await ok(billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body }))
     assert.equal((await get('/profiles/person-7')).body.email, null)
   })
 
   test('the doctor finds it in order', async () => {
-    const { stdout } = await tundish(['doctor', '--json'], billing.server.env)
+    const { stdout } = await tundishAgain(['doctor', '--json'], billing.server.env)
     const { findings } = JSON.parse(stdout)
     const levels = findings.map(({ check, level }: { check: string; level: string }) => `${check} ${level}`)
     assert.ok(levels.includes('pooler ok'), stdout)
@@ -129,16 +130,15 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
     const away = await get('/profiles/person-1')
     assert.equal(away.status, 503, away.text)
     await bouncer.start()
-    const back = await get('/profiles/person-1')
-    assert.equal(back.status, 200, back.text)
+    await ok(get('/profiles/person-1'))
   })
 
   test('without DIRECT_DATABASE_URL a sentence says what is missing', async () => {
     const { DIRECT_DATABASE_URL: _, ...env } = billing.server.env
-    const { code, stderr } = await tundish(['org', 'list'], env)
+    const { code, stderr } = await tundishAgain(['org', 'list'], env)
     assert.equal(code, 2)
     assert.match(stderr, /set DIRECT_DATABASE_URL/)
-    const { stdout } = await tundish(['doctor', '--json'], env)
+    const { stdout } = await tundishAgain(['doctor', '--json'], env)
     const { fix } = JSON.parse(stdout).findings.find(({ level }: { level: string }) => level === 'failed')
     assert.match(fix, /set DIRECT_DATABASE_URL/)
   })
@@ -154,11 +154,11 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
       const old = openDb({ url: early.url, directUrl: fresh.url, applicationName: 'test', connections: 1 })
       await old.query('select 1')
       await old.close()
-      const refused = await tundish(['org', 'list'], env)
+      const refused = await tundishAgain(['org', 'list'], env)
       assert.equal(refused.code, 2)
       assert.match(refused.stderr, /TimeZone.*RECONNECT/)
       await early.console('reconnect')
-      assert.equal((await tundish(['org', 'list'], env)).code, 0)
+      assert.equal((await tundishAgain(['org', 'list'], env)).code, 0)
     } finally {
       await early.remove()
       await fresh.drop()

@@ -1,11 +1,12 @@
 // What pages show of an empty project, of trouble, of an erased person, and of a refused choice.
+
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { followAll } from '../../../src/data/figures/follow.ts'
-import { tundish } from '../../support/cli.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { BASICS, insert, type Rows } from '../../support/data.ts'
+import { tundishAgain } from '../../support/resident.ts'
 import { machineSleeps } from '../../support/time.ts'
 import { rowsOf, tilesOf } from './page-numbers.ts'
 
@@ -273,7 +274,7 @@ test('each tile of money, and each rate of it, says itself what it leaves out', 
     (await page('/hours')).text,
     /The revenue of today is without SEK.19\.99, which has no value in US dollars\./,
   )
-  const { stdout } = await tundish(['figures', 'today', '--project', String(shop!.project_id)], server.env)
+  const { stdout } = await tundishAgain(['figures', 'today', '--project', String(shop!.project_id)], server.env)
   assert.match(stdout, /sessions week_before +without_usd today/)
 })
 

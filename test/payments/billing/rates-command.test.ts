@@ -4,7 +4,6 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { startBilling } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
@@ -13,7 +12,7 @@ const shop = await billing.organization()
 const folder = temporaryFolder()
 after(() => billing.stop())
 
-const run = (...args: string[]) => tundish(args, billing.server.env)
+const run = (...args: string[]) => tundishAgain(args, billing.server.env)
 
 describe('rates load', () => {
   test('keeps the rates for all organizations, or for one, and says what it loaded', async () => {
