@@ -3,31 +3,26 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
+import { jsonOf } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 
-describe('settings from files', () => {
-  let folder: string
-  let database: FreshDatabase
-  const file = (name: string) => join(folder, name)
-  before(async () => {
-    folder = temporaryFolder()
-    database = await freshDatabase()
-    await writeFile(file('database_url'), `${database.url}\n`)
-    await writeFile(file('master_key'), `${randomBytes(32).toString('base64')}\r\n`)
-    await writeFile(file('large'), 'x'.repeat(64 * 1024 + 1))
-    await writeFile(file('empty'), '\n')
-    await mkdir(file('folder'))
-  })
-  after(() => database.drop())
+const folder = temporaryFolder()
+const file = (name: string) => join(folder, name)
+const database = await freshDatabase()
+after(() => database.drop())
+await writeFile(file('database_url'), `${database.url}\n`)
+await writeFile(file('master_key'), `${randomBytes(32).toString('base64')}\r\n`)
+await writeFile(file('large'), 'x'.repeat(64 * 1024 + 1))
+await writeFile(file('empty'), '\n')
+await mkdir(file('folder'))
 
+describe('settings from files', () => {
   test('0 for a command whose database and master key come from files', async () => {
     const env = { DATABASE_URL_FILE: file('database_url'), MASTER_KEY_FILE: file('master_key'), DATA_DIR: folder }
-    const made = await tundishAgain(['org', 'create', 'acme', '--json'], env)
-    assert.equal(made.code, 0, made.stderr)
-    assert.equal(JSON.parse(made.stdout).id, 'acme')
+    assert.equal((await jsonOf(tundishAgain(['org', 'create', 'acme', '--json'], env))).id, 'acme')
     const again = await tundishAgain(['org', 'create', 'acme'], env)
     assert.equal(again.code, 1)
   })

@@ -1,6 +1,6 @@
 // How fast a key may send: at one process and at several, and as the operator sets it.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openApp } from '../../../src/app.ts'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
@@ -8,20 +8,16 @@ import { readConfig } from '../../../src/config.ts'
 import { openRateLimiter } from '../../../src/core/limits/rate.ts'
 import { openLog } from '../../../src/lib/log.ts'
 import { startServer } from '../../../src/server/listeners/server.ts'
-import { countOf, type Project, startTestServer, type TestServer, times } from '../../support/server.ts'
+import { countOf, startTestServer, times } from '../../support/server.ts'
 import { HandClock, until } from '../../support/time.ts'
 
 const WAIT = /^[1-9][0-9]*$/
 
-describe('the rate of a key', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer({ RATE_LIMIT: '2', RATE_LIMIT_BURST: '30' })
-    project = await server.project()
-  })
-  after(() => server.stop())
+const server = await startTestServer({ RATE_LIMIT: '2', RATE_LIMIT_BURST: '30' })
+after(() => server.stop())
+const project = await server.project()
 
+describe('the rate of a key', () => {
   test('429 with Retry-After and RateLimit beyond the burst, and 200 again as it says', async () => {
     const first = await project.get('/funnels')
     assert.equal(first.headers['ratelimit-policy'], '"key";q=30;w=15')

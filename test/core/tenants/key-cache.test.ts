@@ -1,25 +1,22 @@
 // What the key cache may trust, and for how long: a busy key costs no round trip, a dead one dies within a second.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, beforeEach, describe, test } from 'node:test'
 import { type KeyCache, openKeyCache } from '../../../src/core/tenants/key-cache.ts'
 import { regenerateKey } from '../../../src/core/tenants/tenants.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { HandClock } from '../../support/time.ts'
 
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+
 describe('the key cache', () => {
-  let server: TestServer
-  let project: Project
   let clock: HandClock
   let keys: KeyCache
   let asked = 0
   let fail = false
   let reading: Promise<unknown> | undefined
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-  })
-  after(() => server.stop())
   beforeEach(() => {
     clock = new HandClock()
     asked = 0

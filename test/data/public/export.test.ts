@@ -2,17 +2,18 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Json, type Project, startTestServer } from '../../support/server.ts'
 import { walk } from '../../support/walk.ts'
 
 const AT = '2026-01-02T03:04:05.000006Z'
 const PROFILES = 450
 
+const server = await startTestServer()
+after(() => server.stop())
+
 describe('the export', () => {
-  let server: TestServer
   let project: Project
   before(async () => {
-    server = await startTestServer()
     project = await server.project()
     const refers = { profile_id: 'profile', funnel_id: 'funnel', session_id: 'session', experiment_id: 'experiment' }
     await insert(server.db, project, {
@@ -24,8 +25,6 @@ describe('the export', () => {
       transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
     })
   })
-  after(() => server.stop())
-
   async function lines(query: Record<string, string> = {}): Promise<Json[]> {
     const { status, text, headers } = await project.get('/export', query)
     assert.equal(status, 200, text)
@@ -114,10 +113,8 @@ describe('the export', () => {
 })
 
 describe('the lists of experiments and replies', () => {
-  let server: TestServer
   let project: Project
   before(async () => {
-    server = await startTestServer()
     project = await server.project()
     const numbers = Array.from({ length: 45 }, (_, n) => n)
     const stamp = (n: number) => `2026-01-01T00:00:00.0000${String(n % 30).padStart(2, '0')}Z`
@@ -129,8 +126,6 @@ describe('the lists of experiments and replies', () => {
       replies: [3, 6].map((n) => ({ session_id: `s-${n}`, value: `answer ${n}` })),
     })
   })
-  after(() => server.stop())
-
   for (const path of ['/experiments', '/replies']) {
     test(`${path}: newest first and by windows, every item once`, async () => {
       const all = await walk(project, path, { limit: '7' })

@@ -1,21 +1,17 @@
 // A statement that takes too long: 503 with Retry-After instead of hanging, and no other tenant waits behind it.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import type { Query } from '../../../src/lib/pg/types.ts'
 import { BASICS, insert } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer, type TestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
-describe('a statement that takes too long', () => {
-  let server: TestServer
-  let project: Project
-  before(async () => {
-    server = await startTestServer({ STATEMENT_TIMEOUT_MS: '1000' }, { worker: false })
-    project = await server.project()
-    await insert(server.db, project, { ...BASICS, subscriptions: [{ id: 'subscription' }] })
-  })
-  after(() => server.stop())
+const server = await startTestServer({ STATEMENT_TIMEOUT_MS: '1000' }, { worker: false })
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, { ...BASICS, subscriptions: [{ id: 'subscription' }] })
 
+describe('a statement that takes too long', () => {
   test('503 and when to try again', async () => {
     await locked(server, async () => {
       // The lock is held until the response is here: without a time-out there would be none.

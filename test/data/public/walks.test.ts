@@ -1,9 +1,9 @@
 // A full walk returns every row that stayed the same exactly once, whatever is written between any two of its pages.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Columns, insert } from '../../support/data.ts'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { startTestServer } from '../../support/server.ts'
 import { pages } from '../../support/walk.ts'
 
 const ROWS = 120
@@ -25,18 +25,14 @@ const write: fc.Arbitrary<Write> = fc.record({
   at: fc.nat(6),
 })
 
+const server = await startTestServer()
+after(() => server.stop())
+const project = await server.project()
+await insert(server.db, project, { profiles: [{ id: 'profile' }], products: [{ id: 'product' }] })
+
 describe('a walk among writers', () => {
-  let server: TestServer
-  let project: Project
   let touched: Set<string>
   let made = 0
-  before(async () => {
-    server = await startTestServer()
-    project = await server.project()
-    await insert(server.db, project, { profiles: [{ id: 'profile' }], products: [{ id: 'product' }] })
-  })
-  after(() => server.stop())
-
   async function restore() {
     touched = new Set()
     await server.db.query('delete from subscriptions')
