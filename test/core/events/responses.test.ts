@@ -1,7 +1,7 @@
 // What is kept of the responses of receivers: the first 2 KiB, and nothing about an erased person.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, test } from 'node:test'
+import { after, afterEach, test } from 'node:test'
 import { reapplyErasure } from '../../data/ingest/erased-imports.ts'
 import { addRow, BASICS, insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/database.ts'
@@ -12,6 +12,7 @@ import { DEADLINE_MS, openDeliveries } from './deliveries.ts'
 
 const events = await openDeliveries()
 after(() => events.close())
+afterEach(events.clear)
 
 test('the first 2 KiB of a response are kept, as text that the database can store, also of one without an end', async () => {
   const target = await events.receiver((_arrival, response) => {
@@ -23,9 +24,7 @@ test('the first 2 KiB of a response are kept, as text that the database can stor
     pour()
     return undefined
   })
-  const id = await events.endpoint(target.url)
-  const eventId = await events.event()
-  assert.ok(await events.attempted(eventId, 1))
+  const { eventId } = await events.attemptedOnce(target)
   const [attempt] = await events.query('select status, answer, duration_ms from webhook_attempts where event_id = $1', [
     eventId,
   ])
@@ -33,7 +32,6 @@ test('the first 2 KiB of a response are kept, as text that the database can stor
   assert.equal(attempt!.answer!.slice(0, 3), '\ufffdéx')
   assert.equal(Buffer.byteLength(attempt!.answer!), 2048 + 2)
   assert.ok(Number(attempt!.duration_ms) < DEADLINE_MS)
-  await events.remove(id)
 })
 
 test('no response about an erased person is kept', async () => {
@@ -43,7 +41,7 @@ test('no response about an erased person is kept', async () => {
     response.writeHead(200).end('hello ada@example.com')
     return undefined
   })
-  const id = await events.endpoint(target.url)
+  await events.endpoint(target.url)
   const storedOf = async (eventId: string) =>
     (await events.query('select answer from webhook_attempts where event_id = $1', [eventId]))[0]!.answer
   const known = await events.event({ profile_id: profile })
@@ -53,7 +51,6 @@ test('no response about an erased person is kept', async () => {
   const erased = await events.event({ profile_id: profile })
   assert.ok(await events.attempted(erased, 1))
   assert.equal(await storedOf(erased), null)
-  await events.remove(id)
 })
 
 /** A receiver that responds from `release` on, also to an attempt that is made again. Events of the test before may arrive, too. */
@@ -70,7 +67,7 @@ async function holdingReceiver() {
 
 test('no response is kept for an event that an erasure has emptied in between', async () => {
   const { target, arrived, release } = await holdingReceiver()
-  const id = await events.endpoint(target.url)
+  await events.endpoint(target.url)
   const { db } = events.app
   const project = { id: PROJECT, organizationId: ORGANIZATION }
   // Another person's subscription, which came out of a session of hers.
@@ -90,12 +87,11 @@ test('no response is kept for an event that an erasure has emptied in between', 
     attempts.map(({ status, answer: response }) => [status, response]),
     [['200', null]],
   )
-  await events.remove(id)
 })
 
 test('a response waits for an erasure that is emptying its event', async () => {
   const { target, arrived, release } = await holdingReceiver()
-  const id = await events.endpoint(target.url)
+  await events.endpoint(target.url)
   const eventId = await events.event()
   assert.ok(await arrived(eventId))
   await events.app.db.tx(async (emptying) => {
@@ -106,5 +102,4 @@ test('a response waits for an erasure that is emptying its event', async () => {
   assert.ok(await events.attempted(eventId, 1))
   const [attempt] = await events.query('select answer from webhook_attempts where event_id = $1', [eventId])
   assert.equal(attempt!.answer, null)
-  await events.remove(id)
 })

@@ -1,13 +1,14 @@
 // Deliveries that fail: when they are tried again, when they are given up, and when their endpoint is disabled.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, afterEach, test } from 'node:test'
 import { runOperation } from '../../../src/cli/commands/operations.ts'
-import { sendAgain, setEndpoint } from '../../../src/core/events/endpoints.ts'
+import { sendAgain } from '../../../src/core/events/endpoints.ts'
 import { PROJECT } from '../../support/events.ts'
 import { openDeliveries } from './deliveries.ts'
 
 const events = await openDeliveries()
 after(() => events.close())
+afterEach(events.clear)
 // A machine may be so busy that the next attempt has begun before a test looks: each failure is kept.
 await events.query('create table failed (event_id uuid, failures int, status text, wait numeric)')
 await events.query(`create function keep_failure() returns trigger language plpgsql as $$ begin
@@ -46,15 +47,12 @@ test('a failure is tried again after 5 s, byte for byte the same, until it succe
   )
   const [endpoint] = await events.query('select failing_since from webhook_endpoints where id = $1', [id])
   assert.equal(endpoint!.failing_since, null, 'a success ends the failing')
-  await events.remove(id)
 })
 
 test('a delivery that fails at the end of the schedule has failed; it can be sent again, under the same id', async () => {
   let status = 503
   const target = await events.receiver(() => status)
-  const id = await events.endpoint(target.url)
-  const eventId = await events.event()
-  assert.ok(await events.attempted(eventId, 1))
+  const { eventId } = await events.attemptedOnce(target)
   await events.query('update webhook_deliveries set failures = 9 where event_id = $1', [eventId])
   await events.hurry(eventId)
   assert.ok(await events.became(eventId, 'failed'))
@@ -62,7 +60,6 @@ test('a delivery that fails at the end of the schedule has failed; it can be sen
   assert.equal(await events.app.db.tx((q) => sendAgain(q, PROJECT, eventId)), 1)
   assert.ok(await events.became(eventId, 'succeeded'))
   assert.deepEqual(new Set(target.arrivals.map(({ headers }) => headers['webhook-id'])), new Set([eventId]))
-  await events.remove(id)
 })
 
 test('an event that is sent again during its last attempt is sent again, whatever that attempt ends with', async () => {
@@ -73,9 +70,7 @@ test('an event that is sent again during its last attempt is sent again, whateve
     end = () => response.writeHead(500).end()
     return undefined
   })
-  const id = await events.endpoint(target.url)
-  const eventId = await events.event()
-  assert.ok(await events.attempted(eventId, 1))
+  const { eventId } = await events.attemptedOnce(target)
   await events.query('update webhook_deliveries set failures = 9 where event_id = $1', [eventId])
   await events.hurry(eventId)
   assert.ok(await events.arrived(target, 2))
@@ -86,7 +81,6 @@ test('an event that is sent again during its last attempt is sent again, whateve
   assert.notEqual((await events.deliveryOf(eventId))!.status, 'failed')
   assert.ok(await events.became(eventId, 'succeeded'))
   assert.equal(target.arrivals.length, 3)
-  await events.remove(id)
 })
 
 test('Retry-After puts off the next attempt', async () => {
@@ -94,23 +88,18 @@ test('Retry-After puts off the next attempt', async () => {
     response.writeHead(429, { 'retry-after': '600' }).end('later')
     return undefined
   })
-  const id = await events.endpoint(target.url)
-  const eventId = await events.event()
-  assert.ok(await events.attempted(eventId, 1))
+  const { eventId } = await events.attemptedOnce(target)
   assert.match((await events.deliveryOf(eventId))!.wait!, /^00:(09:59\.9|10:00)/)
-  await events.remove(id)
 })
 
 test('410 disables the endpoint; waiting events are delivered once it is enabled again', async () => {
   let status = 410
   const target = await events.receiver(() => status)
-  const id = await events.endpoint(target.url)
-  const eventId = await events.event()
-  assert.ok(await events.attempted(eventId, 1))
+  const { id, eventId } = await events.attemptedOnce(target)
   const [off] = await events.query('select enabled, disabled_because from webhook_endpoints where id = $1', [id])
   assert.deepEqual(off, { enabled: 'f', disabled_because: 'gone' })
   await events.hurry(eventId)
-  const other = await events.endpoint((await events.receiver()).url)
+  await events.endpoint((await events.receiver()).url)
   // The second is taken after all that was due with the first.
   for (let n = 0; n < 2; n += 1) assert.ok(await events.attempted(await events.event(), 1))
   const queued = await events.query('select event_id, attempts from webhook_deliveries where endpoint_id = $1', [id])
@@ -119,40 +108,33 @@ test('410 disables the endpoint; waiting events are delivered once it is enabled
     [{ event_id: eventId, attempts: '1' }],
     'nothing is queued for an endpoint that is off, or sent',
   )
-  await events.remove(other)
   status = 200
-  await events.app.db.tx((q) => setEndpoint(q, PROJECT, id, { enabled: true }, { allowPrivate: true }))
+  await events.set(id, { enabled: true })
   assert.ok(await events.arrived(target, 2))
-  await events.remove(id)
 })
 
 test('enabling an endpoint, or giving it another address, sends what waits for its next attempt at once', async () => {
   let status = 500
   const target = await events.receiver(() => status)
   const id = await events.endpoint(target.url)
-  const set = (change: Parameters<typeof setEndpoint>[3]) =>
-    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
   for (const change of [{ enabled: true }, { url: `${target.url}/other` }]) {
     status = 500
     const eventId = await events.event()
     assert.ok(await events.attempted(eventId, 1))
-    if (change.enabled) await set({ enabled: false })
+    if (change.enabled) await events.set(id, { enabled: false })
     await events.query(
       `update webhook_deliveries set next_attempt_at = db_clock() + interval '20 hours', failures = 8 where event_id = $1`,
       [eventId],
     )
     status = 200
-    await set(change)
+    await events.set(id, change)
     assert.ok(await events.became(eventId, 'succeeded'))
   }
-  await events.remove(id)
 })
 
 test('enabling an endpoint, or giving it another address, begins the schedule of what waits anew', async () => {
   const target = await events.receiver(() => 500)
   const id = await events.endpoint(target.url)
-  const set = (change: Parameters<typeof setEndpoint>[3]) =>
-    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
   for (const change of [{ enabled: true }, { url: `${target.url}/other` }]) {
     const eventId = await events.event()
     assert.ok(await events.attempted(eventId, 1))
@@ -160,13 +142,12 @@ test('enabling an endpoint, or giving it another address, begins the schedule of
       `update webhook_deliveries set next_attempt_at = db_clock() + interval '20 hours', failures = 9 where event_id = $1`,
       [eventId],
     )
-    if (change.enabled) await set({ enabled: false })
-    await set(change)
+    if (change.enabled) await events.set(id, { enabled: false })
+    await events.set(id, change)
     assert.ok(await events.attempted(eventId, 2))
     const { status, failures } = (await events.deliveryOf(eventId))!
     assert.deepEqual([status, failures], ['pending', '1'])
   }
-  await events.remove(id)
 })
 
 test('an attempt keeps the URL to which it was made; one of an older program has the present URL', async () => {
@@ -174,8 +155,6 @@ test('an attempt keeps the URL to which it was made; one of an older program has
   const target = await events.receiver(() => status)
   const id = await events.endpoint(`${target.url}/first`)
   const eventId = await events.event()
-  const set = (change: Parameters<typeof setEndpoint>[3]) =>
-    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
   const pathsOf = async (group: string, operation: string, request: object) => {
     const { data } = (await runOperation(group, operation, events.app, request)) as { data: { url: string }[] }
     return data.map(({ url }) => new URL(url).pathname)
@@ -187,15 +166,14 @@ test('an attempt keeps the URL to which it was made; one of an older program has
   assert.ok(await events.attempted(eventId, 1))
   assert.deepEqual(await deliveries(), ['/first'])
   status = 200
-  await set({ url: `${target.url}/second` })
+  await events.set(id, { url: `${target.url}/second` })
   assert.ok(await events.became(eventId, 'succeeded'))
-  await set({ url: `${target.url}/third` })
+  await events.set(id, { url: `${target.url}/third` })
   assert.deepEqual(await attempts(), ['/second', '/first'])
   assert.deepEqual(await deliveries(), ['/second'])
   await events.query('update webhook_attempts set url = null where event_id = $1', [eventId])
   assert.deepEqual(await attempts(), ['/third', '/third'])
   assert.deepEqual(await deliveries(), ['/third'])
-  await events.remove(id)
 })
 
 test('an attempt in progress while the endpoint is enabled again, or gets another address, neither postpones nor ends its delivery', async () => {
@@ -207,16 +185,14 @@ test('an attempt in progress while the endpoint is enabled again, or gets anothe
     return undefined
   })
   const id = await events.endpoint(target.url)
-  const set = (change: Parameters<typeof setEndpoint>[3]) =>
-    events.app.db.tx((q) => setEndpoint(q, PROJECT, id, change, { allowPrivate: true }))
   for (const change of [{ enabled: true }, { url: `${target.url}/other` }]) {
     isDown = true
     const before = target.arrivals.length
     const eventId = await events.event()
     assert.ok(await events.arrived(target, before + 1))
-    if (change.enabled) await set({ enabled: false })
+    if (change.enabled) await events.set(id, { enabled: false })
     isDown = false
-    await set(change)
+    await events.set(id, change)
     for (const fail of held.splice(0)) fail()
     assert.ok(await events.became(eventId, 'succeeded'))
     const [{ failures }] = (await events.query('select failures from webhook_deliveries where event_id = $1', [
@@ -224,7 +200,6 @@ test('an attempt in progress while the endpoint is enabled again, or gets anothe
     ])) as [{ failures: string }]
     assert.equal(failures, '0')
   }
-  await events.remove(id)
 })
 
 test('5 days of failures disable the endpoint, 4 days do not', async () => {
@@ -243,7 +218,6 @@ test('5 days of failures disable the endpoint, 4 days do not', async () => {
     assert.ok(await events.attempted(await events.event(), 1))
     assert.deepEqual(await off(), expected)
   }
-  await events.remove(id)
 })
 
 test('410 of an address that has been replaced in between does not disable the endpoint', async () => {
@@ -256,24 +230,22 @@ test('410 of an address that has been replaced in between does not disable the e
   const id = await events.endpoint(old.url)
   const eventId = await events.event()
   assert.ok(await events.arrived(old))
-  await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
+  await events.set(id, { url: target.url })
   for (const respond of responses) respond()
   assert.ok(await events.attempted(eventId, 2))
   const [endpoint] = await events.query('select enabled, failing_since from webhook_endpoints where id = $1', [id])
   assert.deepEqual(endpoint, { enabled: 't', failing_since: null })
   assert.ok(await events.became(eventId, 'succeeded'))
-  await events.remove(id)
 })
 
 test('another address is not disabled for the failures of the one before', async () => {
   const target = await events.receiver(() => 500)
   const id = await events.endpoint('http://127.0.0.1:1')
   await events.query("update webhook_endpoints set failing_since = db_clock() - interval '6 days' where id = $1", [id])
-  await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
+  await events.set(id, { url: target.url })
   assert.ok(await events.attempted(await events.event(), 1))
   const [endpoint] = await events.query('select enabled from webhook_endpoints where id = $1', [id])
   assert.deepEqual(endpoint, { enabled: 't' })
-  await events.remove(id)
 })
 
 test('reading or changing an endpoint waits for no delivery that is being made, and holds none up', async () => {
@@ -283,7 +255,6 @@ test('reading or changing an endpoint waits for no delivery that is being made, 
     // As the foreign key of a new delivery does.
     await query('select from webhook_endpoints where id = $1 for key share', [id])
     assert.equal(((await runOperation('webhook', 'getWebhook', events.app, { params })) as { id: string }).id, id)
-    await events.app.db.tx((other) => setEndpoint(other, PROJECT, id, { kinds: [] }, { allowPrivate: true }))
+    await events.set(id, { kinds: [] })
   })
-  await events.remove(id)
 })
