@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { Tundish } from '../../clients/js/src/index.ts'
 import { startBilling } from '../support/billing.ts'
 import { withCredits } from '../support/credits.ts'
+import { columns } from '../support/rows.ts'
 
 const server = await startBilling()
 after(() => server.stop())
@@ -34,16 +35,13 @@ test('credits are granted and adjusted once for each key, and each entry comes o
   assert.equal(adjusted.available, '10')
   for (let n = 0; n < 3; n += 1) await credits.spend({ ...use, amount: '1', idempotencyKey: `s${n}` })
   const entries = await all(credits.entries({ externalId }))
-  assert.deepEqual(
-    entries.map(({ amount, balance }) => [amount, balance]),
-    [
-      ['12', '12'],
-      ['-2', '10'],
-      ['-1', '9'],
-      ['-1', '8'],
-      ['-1', '7'],
-    ],
-  )
+  assert.deepEqual(columns(entries, 'amount', 'balance'), [
+    ['12', '12'],
+    ['-2', '10'],
+    ['-1', '9'],
+    ['-1', '8'],
+    ['-1', '7'],
+  ])
   assert.deepEqual([entries[0]!.metadata, entries[1]!.reason], [metadata, 'Outage'])
   assert.deepEqual(await all(credits.entries({ unit: 'tokens', after: entries[2]!.created_at })), entries.slice(3))
 })
@@ -83,14 +81,11 @@ test('consumables and refunds are listed with exact amounts, by pages and by wha
   await billing.refund({ externalId, orderId: orders[0]!, amount: '0.50', idempotencyKey: 'r' })
   const consumables = await all(billing.consumables.list({ limit: 2 }))
   assert.deepEqual(
-    consumables.map(({ order_id, amount }) => [order_id, amount]),
+    columns(consumables, 'order_id', 'amount'),
     orders.toReversed().map((order) => [order, '10.50']),
   )
   const refunds = await billing.refunds.list().all()
-  assert.deepEqual(
-    refunds.map(({ order_id, amount, refund_status }) => [order_id, amount, refund_status]),
-    [[orders[0], '0.50', 'succeeded']],
-  )
+  assert.deepEqual(columns(refunds, 'order_id', 'amount', 'refund_status'), [[orders[0], '0.50', 'succeeded']])
   assert.equal(await billing.disputes.list().total(), 0)
   assert.equal(await billing.refunds.list({ updatedFrom: '2999-01-01T00:00:00Z' }).total(), 0)
   const change = `update project_clocks set void_from = '2026-01-31T09:00:00Z', void_until = '2026-02-01T09:00:00Z'

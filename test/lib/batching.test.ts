@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { batched, type Lanes, type LockTimeout } from '../../src/lib/batching.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import { column } from '../support/rows.ts'
 
 const db = {} as Db
 
@@ -40,29 +41,20 @@ describe('calls at the same time', () => {
     await soon()
     responses.push(...[6, 8, 10].map((item) => double(db, item)))
     await soon()
-    assert.deepEqual(
-      runs.map(({ items }) => items),
-      [[2, 4]],
-    )
+    assert.deepEqual(column(runs, 'items'), [[2, 4]])
     await endAll(runs)
     assert.deepEqual(await Promise.all(responses), [4, 8, 12, 16, 20])
-    assert.deepEqual(
-      runs.map(({ items }) => items),
-      [
-        [2, 4],
-        [6, 8, 10],
-      ],
-    )
+    assert.deepEqual(column(runs, 'items'), [
+      [2, 4],
+      [6, 8, 10],
+    ])
   })
 
   test('are one batch for several tenants, and one for each database', async () => {
     const { runs, double } = doubling()
     const responses = [double(db, 2), double(db, 1), double({} as Db, 4)]
     await soon()
-    assert.deepEqual(
-      runs.map(({ items }) => items),
-      [[2, 1], [4]],
-    )
+    assert.deepEqual(column(runs, 'items'), [[2, 1], [4]])
     await endAll(runs)
     assert.deepEqual(await Promise.all(responses), [4, 2, 8])
     const later = double(db, 6)
@@ -134,10 +126,7 @@ describe('kinds that share lanes', () => {
     )
     await endAll(runs)
     assert.deepEqual(await Promise.all([first, ...responses]), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'])
-    assert.deepEqual(
-      runs.slice(1).map(({ name }) => name),
-      ['settle: a2 a4', 'claim: a3 a6 b1', 'note: a5'],
-    )
+    assert.deepEqual(column(runs.slice(1), 'name'), ['settle: a2 a4', 'claim: a3 a6 b1', 'note: a5'])
   })
 
   test('calls beyond one batch queue again behind the other kinds', async () => {
@@ -158,10 +147,7 @@ describe('a batch that fails', () => {
     const responses = [2, 4, 6, 8].map((item) => double(db, item).catch((error: Error) => error.message))
     await endAll(runs)
     assert.deepEqual(await Promise.all(responses), [4, 8, 'six is bad', 16])
-    assert.deepEqual(
-      runs.map(({ items }) => items),
-      [[2, 4, 6, 8], [2, 4, 6, 8], [2], [4], [6], [8]],
-    )
+    assert.deepEqual(column(runs, 'items'), [[2, 4, 6, 8], [2, 4, 6, 8], [2], [4], [6], [8]])
   })
 
   test('is tried again for each tenant separately, so that one cannot fail or delay another', async () => {
@@ -170,10 +156,7 @@ describe('a batch that fails', () => {
     await soon()
     runs[0]!.end()
     await soon()
-    assert.deepEqual(
-      runs.slice(1).map(({ items }) => items),
-      [[1, 3], [6]],
-    )
+    assert.deepEqual(column(runs.slice(1), 'items'), [[1, 3], [6]])
     runs[1]!.end()
     assert.deepEqual([await responses[0], await responses[2]], [2, 6], 'while the other tenant is still at work')
     runs[2]!.end()

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { line } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column } from '../../support/rows.ts'
 import { openImportCommand } from './import-command.ts'
 
 // ESC as one and as two characters, a bell, a carriage return, a line feed, a change of direction; letters of Arabic stay.
@@ -38,10 +39,7 @@ test('details and errors show control characters as escapes, too', async () => {
 
 test('--json has the text as it is', async () => {
   const { stdout } = await tundishAgain(['search', 'visitor', '--json'], env)
-  assert.deepEqual(
-    JSON.parse(stdout).results.map(({ email }: { email: string }) => email),
-    [EMAIL, EMAIL],
-  )
+  assert.deepEqual(column(JSON.parse(stdout).results, 'email'), [EMAIL, EMAIL])
 })
 
 const controls = (text: string) => text.match(/(?!\n)\p{Cc}|[\u202a-\u202e]/gu) ?? []

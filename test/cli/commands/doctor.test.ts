@@ -14,6 +14,7 @@ import { BASICS, insert } from '../../support/data.ts'
 import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column } from '../../support/rows.ts'
 
 describe('doctor', () => {
   const folder = temporaryFolder()
@@ -209,10 +210,7 @@ describe('doctor', () => {
     await app.db.query(`update orders set pending_since = pending_since - interval '2 days'`)
     const later = await examine()
     assert.deepEqual(later.failed, [])
-    assert.deepEqual(
-      later.of('charges').map(({ level }) => level),
-      ['warning'],
-    )
+    assert.deepEqual(column(later.of('charges'), 'level'), ['warning'])
     await app.db.query('delete from orders')
   })
 

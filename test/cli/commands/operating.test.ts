@@ -14,6 +14,7 @@ import { ORGANIZATION, openEvents, PROJECT } from '../../support/events.ts'
 import { load } from '../../support/imports.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column, columns } from '../../support/rows.ts'
 import { eventually } from '../../support/time.ts'
 
 const events = await openEvents()
@@ -48,10 +49,7 @@ test('an endpoint is made, set, listed and removed', async () => {
   const off = await json('webhook', 'set', made.id, '--project', PROJECT, '--enabled', 'false')
   assert.deepEqual([off.enabled, off.disabled_because], [false, 'operator'])
   const { data } = await json('webhook', 'list', '--project', PROJECT)
-  assert.deepEqual(
-    data.map(({ id }: { id: string }) => id),
-    [made.id],
-  )
+  assert.deepEqual(column(data, 'id'), [made.id])
   assert.deepEqual(await json('webhook', 'remove', made.id, '--project', PROJECT), { id: made.id })
 })
 
@@ -147,13 +145,10 @@ test('profile erase removes the personal data of a person, and the audit log say
   const [row] = await events.app.db.query(`select email from profiles where id = 'pro_1'`)
   assert.equal(row!.email, null)
   const { data } = await json('audit', 'list', '--limit', '2')
-  assert.deepEqual(
-    data.map(({ action, actor_kind }: Record<string, string>) => [action, actor_kind]),
-    [
-      ['profiles.erased', 'command line'],
-      ['profile.erase_asked', 'command line'],
-    ],
-  )
+  assert.deepEqual(columns(data, 'action', 'actor_kind'), [
+    ['profiles.erased', 'command line'],
+    ['profile.erase_asked', 'command line'],
+  ])
 })
 
 // As people write lists.

@@ -20,6 +20,7 @@ import { tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column } from '../../support/rows.ts'
 
 const ACCOUNT = { organizationId: 'acme', psp: 'stripe', merchantId: 'main' }
 const [FIRST, SECOND, THIRD] = [1, 2, 3].map(() => randomBytes(32).toString('base64')) as [string, string, string]
@@ -108,10 +109,7 @@ test('2 with the old key; the audit log is whole with the new one, also after a 
   assert.equal((await run(THIRD, ['audit', 'verify'])).stdout, 'All 5 entries are intact.\n')
   const { findings } = JSON.parse((await run(THIRD, ['doctor', '--json'])).stdout) as { findings: Finding[] }
   const sealed = findings.filter(({ check }) => ['master key', 'audit'].includes(check))
-  assert.deepEqual(
-    sealed.map(({ level }) => level),
-    ['ok', 'ok'],
-  )
+  assert.deepEqual(column(sealed, 'level'), ['ok', 'ok'])
 })
 
 test('a changed entry from before a replacement is reported', async (t) => {

@@ -10,6 +10,7 @@ import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column } from '../../support/rows.ts'
 import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 import { type Entry, emailOf, erase, people, read } from './ledgers.ts'
@@ -107,10 +108,7 @@ describe('the ledgers of erasures', () => {
         .map((line) => JSON.parse(line) as Entry)
       assert.equal(code, 0)
       assert.equal(lines.length, 33)
-      assert.deepEqual(
-        lines.map(({ erased_at }) => erased_at),
-        lines.map(({ erased_at }) => erased_at).sort(),
-      )
+      assert.deepEqual(column(lines, 'erased_at'), lines.map(({ erased_at }) => erased_at).sort())
       const { stdout: json } = await tundishAgain(['erasures', 'export', '--json'], server.env)
       assert.deepEqual(JSON.parse(json), lines)
     })
@@ -153,10 +151,7 @@ describe('the ledgers of erasures', () => {
       cutAt.pattern = /commit/
       assert.equal((await erase(project, 'a')).status, 503)
       cutAt.pattern = undefined
-      assert.deepEqual(
-        read(server.ledger).map(({ profile_id }) => profile_id),
-        ['a'],
-      )
+      assert.deepEqual(column(read(server.ledger), 'profile_id'), ['a'])
       assert.equal(await emailOf(project, 'a'), 'a@example.com')
       assert.equal((await erase(project, 'a')).status, 200)
       assert.equal(read(server.ledger).length, 2)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type Change, emitRecordEvents, emitSubscriptionEvents } from '../../../src/core/events/changes.ts'
 import { insert } from '../../support/data.ts'
+import { column } from '../../support/rows.ts'
 import { startTestServer } from '../../support/server.ts'
 
 const server = await startTestServer({}, { worker: false })
@@ -37,10 +38,7 @@ test('a new subscription is an event of its creation, and one of its state if th
     'sub-b subscription.created',
     'sub-b subscription.active',
   ])
-  assert.deepEqual(
-    rows.map(({ sequence }) => sequence),
-    ['1', '1', '2'],
-  )
+  assert.deepEqual(column(rows, 'sequence'), ['1', '1', '2'])
 })
 
 test('a new state is an event of its name, a later period is a renewal, anything else is no event', async () => {

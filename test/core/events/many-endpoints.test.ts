@@ -7,6 +7,7 @@ import { take } from '../../../src/core/events/queue.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { openEvents, PROJECT } from '../../support/events.ts'
 import { type Caught, explain, type Node, watched } from '../../support/plans.ts'
+import { column } from '../../support/rows.ts'
 
 const OTHERS = 2000
 const FAST = { failing: false, perEndpoint: 8, busy: new Map<string, number>() }
@@ -31,10 +32,7 @@ test('a due delivery is taken without a look at endpoints that have none', async
     watched(db, (one) => caught.push(one)),
     { ...FAST, limit: 256 },
   )
-  assert.deepEqual(
-    taken.map(({ endpoint_id }) => endpoint_id),
-    [id],
-  )
+  assert.deepEqual(column(taken, 'endpoint_id'), [id])
   await db.query(`update webhook_deliveries set next_attempt_at = db_clock()`)
   const scans = (await explain(db, caught[0]!, true)).filter((node) => node['Relation Name'] === 'webhook_endpoints')
   const read = scans.reduce((sum, node) => sum + rowsRead(node), 0)

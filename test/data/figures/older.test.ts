@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { followFigures } from '../../../src/data/figures/follow.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { insert } from '../../support/data.ts'
+import { column } from '../../support/rows.ts'
 import { until } from '../../support/time.ts'
 
 const dashboard = await startDashboard()
@@ -58,10 +59,7 @@ test('what an older program has computed is computed again by the next one of th
       `select day::text as day from figures_by_older where project_id = $1 and family = 'of-a-newer'`,
       [shop.id],
     )
-    assert.deepEqual(
-      again.map(({ day }) => day),
-      [DAYS[2]],
-    )
+    assert.deepEqual(column(again, 'day'), [DAYS[2]])
   } finally {
     await query(NO_LONGER)
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { NamedRow } from '../../../src/lib/pg/types.ts'
 import { line, type Project, T } from '../../support/imports.ts'
+import { column } from '../../support/rows.ts'
 import { MARKER, openErasedImports, personal } from './erased-imports.ts'
 
 const imports = await openErasedImports()
@@ -75,10 +76,7 @@ describe('events of a shared session after an erasure', () => {
     await imports.run(project, [line.session(), ...renewed], { live: true, emitEvents: true })
     const events = await told(project)
     const types = ['subscription.cancelled', 'subscription.cancelled', 'transaction.created']
-    assert.deepEqual(
-      events.map(({ type }) => type),
-      types,
-    )
+    assert.deepEqual(column(events, 'type'), types)
     assert.ok(events.every(isWhole))
   })
 

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { MAX_EMPTY_BYTES, MAX_LINE_BYTES, readLines } from '../../../src/data/ingest/lines.ts'
+import { column } from '../../support/rows.ts'
 
 interface Unreadable {
   number: number
@@ -70,7 +71,7 @@ test('the longest line is read; a longer one comes in parts, all of it, and the 
   )
   assert.equal(Buffer.concat(unreadable.map(({ bytes }) => bytes)).toString(), `${longest}yz`)
   assert.deepEqual(
-    unreadable.map(({ part }) => part),
+    column(unreadable, 'part'),
     unreadable.map((_, n) => n),
   )
   assert.ok(unreadable.every(({ number }) => number === 2))

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { line, openImports, type Project, uuid } from '../../support/imports.ts'
+import { column } from '../../support/rows.ts'
 
 const imports = await openImports()
 after(() => imports.stop())
@@ -56,14 +57,11 @@ test('a customer of another project of the organization is refused, with its pay
       line.payment({ external_id: 'own', trx_id: uuid(700) }),
     ])
   ).rejects
-  assert.deepEqual(
-    reasons.map(({ reason }) => reason),
-    [
-      'customer.external_id belongs to another project of the organization',
-      'payment.external_id belongs to another project of the organization',
-      'payment.trx_id belongs to another project of the organization',
-    ],
-  )
+  assert.deepEqual(column(reasons, 'reason'), [
+    'customer.external_id belongs to another project of the organization',
+    'payment.external_id belongs to another project of the organization',
+    'payment.trx_id belongs to another project of the organization',
+  ])
   assert.equal(
     (await imports.run(await imports.project(), [line.customer(), line.payment({ trx_id: uuid(700) })])).written,
     2,
@@ -123,10 +121,7 @@ test('a payment that comes again keeps its first instant, and takes the rest', a
     'select amount from report_transactions where organization_id = $1 order by trx_created_at',
     [project.organizationId],
   )
-  assert.deepEqual(
-    rows.map(({ amount }) => amount),
-    ['10.00', '3.00'],
-  )
+  assert.deepEqual(column(rows, 'amount'), ['10.00', '3.00'])
   assert.equal((await imports.run(project, again, { live: true })).unchanged, 2)
   assert.deepEqual(await report(project), ['1@5', '2@6'])
 })
@@ -163,10 +158,7 @@ test('live payments are stamped after all stored ones, in the order of their tim
     'select right(trx_id::text, 12)::bigint as n, trx_created_at as at from report_transactions where organization_id = $1 order by 2',
     [project.organizationId],
   )
-  assert.deepEqual(
-    rows.map(({ n }) => n),
-    ['2', '3', '1'],
-  )
+  assert.deepEqual(column(rows, 'n'), ['2', '3', '1'])
   assert.ok(rows[0]!.at! > before)
   assert.equal(await clock(), rows[2]!.at)
 })

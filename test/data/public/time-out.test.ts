@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { Query } from '../../../src/lib/pg/types.ts'
 import { BASICS, insert } from '../../support/data.ts'
+import { column } from '../../support/rows.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
@@ -28,7 +29,7 @@ describe('a statement that takes too long', () => {
       Promise.all(Array.from({ length: 12 }, () => project.get('/subscriptions/subscription'))),
     )
     assert.deepEqual(
-      responses.map(({ status }) => status),
+      column(responses, 'status'),
       responses.map(() => 503),
     )
     assert.equal((await project.get('/subscriptions/subscription')).status, 200)

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
 import { boolean, instant, integer, json, object, shape, text } from '../../../src/lib/shape/shape.ts'
 import { holding, setUpDb } from '../../support/database.ts'
+import { column } from '../../support/rows.ts'
 import { until } from '../../support/time.ts'
 
 const nullableText = text('A text.', { sql: '$1::text', nullable: true })
@@ -87,7 +88,7 @@ describe('a row', () => {
     )
     const list = JSON.parse(thing.writeList(rows, '{"data":[', '],"é":1}').toString()) as { data: { last: string }[] }
     assert.deepEqual(
-      list.data.map(({ last }) => last),
+      column(list.data, 'last'),
       Array.from({ length: 3000 }, (_, n) => `${n + 1}"`),
     )
     assert.equal(thing.writeList([], '[', ']').toString(), '[]')

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startShop } from '../../support/billing.ts'
 import { addUnit } from '../../support/credits.ts'
+import { column } from '../../support/rows.ts'
 
 const { billing, shop } = await startShop()
 
@@ -50,8 +51,5 @@ test('200 for credits of 10.0 and a correction of -2.0, which the audit log has 
   const entries = await billing.db.query(
     "select after ->> 'amount' as amount from audit_log where action like 'credits.%' order by sequence",
   )
-  assert.deepEqual(
-    entries.map(({ amount }) => amount),
-    ['10.0', '-2.0'],
-  )
+  assert.deepEqual(column(entries, 'amount'), ['10.0', '-2.0'])
 })

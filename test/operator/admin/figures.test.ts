@@ -7,6 +7,7 @@ import { checkFigures } from '../../../src/operator/doctor/figures.ts'
 import { openAdmin } from '../../support/admin.ts'
 import { holding, untilLocked } from '../../support/database.ts'
 import { ORGANIZATION, PROJECT } from '../../support/events.ts'
+import { column } from '../../support/rows.ts'
 import { until } from '../../support/time.ts'
 
 type Values = { revenue?: number }
@@ -170,19 +171,13 @@ describe('figures of a project', () => {
 
   test('the doctor finds a day that differs from its records, and a rebuild mends it', async () => {
     const { db } = events.app
-    assert.deepEqual(
-      (await checkFigures(db)).map(({ level }) => level),
-      ['ok'],
-    )
+    assert.deepEqual(column(await checkFigures(db), 'level'), ['ok'])
     await db.query('update figures_sales set gross = gross + 1')
     const [finding] = await checkFigures(db)
     assert.equal(finding!.level, 'failed')
     assert.match(finding!.fix!, /tundish figures rebuild --project shop/)
     assert.equal((await admin.call('POST', `/projects/${PROJECT}/figures/rebuild`)).body.days, 3)
-    assert.deepEqual(
-      (await checkFigures(db)).map(({ level }) => level),
-      ['ok'],
-    )
+    assert.deepEqual(column(await checkFigures(db), 'level'), ['ok'])
   })
 
   test('409 for a second rebuild while the first computes, and 200 afterwards', async () => {

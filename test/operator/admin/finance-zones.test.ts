@@ -9,6 +9,7 @@ import { assertExact } from '../../support/figures.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { type Line, load, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { columns } from '../../support/rows.ts'
 import { type Json, ok } from '../../support/server.ts'
 import { assertTied } from './tie-out.ts'
 
@@ -49,10 +50,7 @@ test('months are those of the projects’ time zone; the tie-out agrees with fig
   }
   await assertExact(db, shop.projectId)
   const { currencies, differences } = await get('/tie-out?month=2025-09')
-  assert.deepEqual(
-    currencies.map(({ dashboard, finance }: Json) => [dashboard, finance]),
-    [[320, 320]],
-  )
+  assert.deepEqual(columns(currencies, 'dashboard', 'finance'), [[320, 320]])
   assert.deepEqual(differences, [])
 })
 

@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test'
 import { settled, startBilling } from '../../support/billing.ts'
 import { type Line, load, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column, columns } from '../../support/rows.ts'
 import { type Json, ok } from '../../support/server.ts'
 
 const billing = await startBilling()
@@ -166,10 +167,7 @@ describe('the finance report', () => {
     const incomplete = await get(`shop/finance/rows?${period}&psp_merchant_id=main`)
     assert.deepEqual([incomplete.status, /needs psp/.test(incomplete.body.message)], [400, true])
     assert.equal(signed.at(-1).amount, -5.01)
-    assert.deepEqual(
-      played.body.totals.map(({ payments, net }: Json) => [payments, net]),
-      [[1, 14.98]],
-    )
+    assert.deepEqual(columns(played.body.totals, 'payments', 'net'), [[1, 14.98]])
   })
 
   async function allRows(period: string): Promise<Json[]> {
@@ -304,10 +302,7 @@ describe('tundish report', () => {
     )
     const compact = await printed('--json')
     const { rows, ...head } = JSON.parse(compact)
-    assert.deepEqual(
-      rows.map(({ amount }: Json) => amount),
-      amounts,
-    )
+    assert.deepEqual(column(rows, 'amount'), amounts)
     assert.deepEqual([head.from, head.time_zone, head.closed], ['2025-10-01', 'UTC', []])
     assert.equal(
       compact,

@@ -6,6 +6,7 @@ import { addUnit, stopChecked } from '../../support/credits.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { addRow, insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/database.ts'
+import { column } from '../../support/rows.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const dashboard = await startDashboard()
@@ -72,10 +73,7 @@ test('the forms of a person grant and correct once, ask first, and are audited',
     ],
   )
   const audited = await db.query(`select action from audit_log where action like 'credits.%' order by sequence`)
-  assert.deepEqual(
-    audited.map(({ action }) => action),
-    ['credits.granted', 'credits.granted', 'credits.adjusted'],
-  )
+  assert.deepEqual(column(audited, 'action'), ['credits.granted', 'credits.granted', 'credits.adjusted'])
 })
 
 test('the page of the organization adds up, by unit and day, to the entries behind it', async () => {

@@ -9,6 +9,7 @@ import { wholeOf } from '../../../src/operator/dashboard/tenants.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { columns } from '../../support/rows.ts'
 import { rowsOf } from './page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
@@ -177,10 +178,7 @@ test('sums over projects with several currencies are refused, by project they ar
   const { status, body } = await ask('')
   assert.equal(status, 400)
   assert.match(JSON.stringify(body), /different reporting currencies \(JPY, USD\)/)
-  assert.deepEqual(
-    (await ask('&by=project')).body.data.map(({ key, currency }: Record<string, string>) => [key, currency]),
-    [[dashboard.project.id, 'JPY']],
-  )
+  assert.deepEqual(columns((await ask('&by=project')).body.data, 'key', 'currency'), [[dashboard.project.id, 'JPY']])
   assert.equal((await ask('&money=own')).status, 200)
   const [{ values }] = (await ask('&by=project')).body.data
   const { revenue } = values

@@ -8,6 +8,7 @@ import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { refundKey } from '../../../src/payments/billing/refund/row.ts'
 import { noDetails } from '../../../src/payments/providers/provider.ts'
 import { startShop } from '../../support/billing.ts'
+import { columns } from '../../support/rows.ts'
 import { refundOf } from './in-process.ts'
 import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
 
@@ -56,13 +57,10 @@ describe('a charge whose order is lost', () => {
     const { order_id } = (await shop.charge(user, { idempotency_key: 'k' })).body
     const [consumable, ...more] = await shop.consumables(user)
     assert.deepEqual([consumable.is_active, more.length], [false, 0])
-    assert.deepEqual(
-      (await shop.report({ order_id })).map(({ status, amount }) => [status, amount]),
-      [
-        ['succeeded', 10.5],
-        ['refunded', 10.5],
-      ],
-    )
+    assert.deepEqual(columns(await shop.report({ order_id }), 'status', 'amount'), [
+      ['succeeded', 10.5],
+      ['refunded', 10.5],
+    ])
     assert.deepEqual(await eventsOf(consumable.consumable_id), ['consumable.granted', 'consumable.revoked'])
     const another = await shop.refund(user, order_id, { idempotency_key: 'another' })
     assert.match(another.body.message, /^Nothing is left to refund/)
@@ -92,13 +90,10 @@ describe('a charge whose order is lost', () => {
     await forget([first.order_id])
     const mine = ({ findings }: Awaited<ReturnType<typeof compare>>) =>
       findings.filter(({ reference }) => [first.order_id, refund_id].includes(reference))
-    assert.deepEqual(
-      mine(await compare()).map(({ difference, type }) => [difference, type]),
-      [
-        ['missing_here', 'charge'],
-        ['missing_here', 'refund'],
-      ],
-    )
+    assert.deepEqual(columns(mine(await compare()), 'difference', 'type'), [
+      ['missing_here', 'charge'],
+      ['missing_here', 'refund'],
+    ])
     await shop.charge(user, { idempotency_key: 'k' })
     assert.deepEqual(mine(await compare()), [])
   })
@@ -135,14 +130,11 @@ describe('a refund whose order is here', () => {
     const rest = (await shop.refund(user, order_id)).body
     assert.deepEqual([rest.amount, rest.amount_refunded, rest.consumable_revoked], [6.5, 10.5, true])
     const rows = await shop.report({ order_id })
-    assert.deepEqual(
-      rows.map(({ status, amount }) => [status, amount]),
-      [
-        ['succeeded', 10.5],
-        ['refunded', 4],
-        ['refunded', 6.5],
-      ],
-    )
+    assert.deepEqual(columns(rows, 'status', 'amount'), [
+      ['succeeded', 10.5],
+      ['refunded', 4],
+      ['refunded', 6.5],
+    ])
   })
 
   test('gives the next refund without a key a new one, also when the refunds before it stay forgotten', async () => {

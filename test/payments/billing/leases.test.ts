@@ -6,6 +6,7 @@ import type { Db } from '../../../src/lib/pg/db.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { refund } from '../../../src/payments/billing/refund/refund.ts'
 import { untilLocked } from '../../support/database.ts'
+import { column } from '../../support/rows.ts'
 import { HandClock, machineSleeps } from '../../support/time.ts'
 import { LONG_LEASE_MS, lookInto, never, refundOf, setUpCharges, takeDue, tooSlow } from './in-process.ts'
 import { verdict } from './scripted-provider.ts'
@@ -80,10 +81,7 @@ describe('leases', () => {
       clock.advance(60_000)
     })
     const responses = (await Promise.all(charges)) as { checkout_status: string }[]
-    assert.deepEqual(
-      responses.map(({ checkout_status }) => checkout_status),
-      ['succeeded', 'succeeded'],
-    )
+    assert.deepEqual(column(responses, 'checkout_status'), ['succeeded', 'succeeded'])
   })
 
   test('a lost process: the order is taken when the lease has passed, by one process', async () => {
@@ -107,10 +105,7 @@ describe('leases', () => {
       [setup.user],
     )
     const taken = await Promise.all([1, 2, 3, 4].map(() => takeDue(setup.db, 100)))
-    assert.deepEqual(
-      taken.flat().map(({ order_id }) => order_id),
-      [lost.order_id],
-    )
+    assert.deepEqual(column(taken.flat(), 'order_id'), [lost.order_id])
     await lookInto(context({ lookUp: async () => verdict('succeeded') }), taken.flat()[0]!)
   })
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { recordDispute } from '../../../src/payments/billing/ledger/disputes.ts'
 import { describeServer } from '../../data/public/description.ts'
 import { startShop } from '../../support/billing.ts'
+import { column, columns } from '../../support/rows.ts'
 import type { Json } from '../../support/server.ts'
 
 const { billing, shop } = await startShop()
@@ -49,21 +50,12 @@ const charge = async () => (await shop.charge(customer, { amount: '10.00' })).bo
 test('consumables: granted, then revoked, each change in one window; newest first without one', async () => {
   const orders = [await charge(), await charge(), await charge(), await charge(), await charge()]
   const first = await changes('/consumables')
-  assert.deepEqual(
-    first.items.map(({ order_id }) => order_id),
-    orders,
-  )
+  assert.deepEqual(column(first.items, 'order_id'), orders)
   const newest = await walk('/consumables', { limit: '2' })
-  assert.deepEqual(
-    newest.items.map(({ order_id }) => order_id),
-    orders.toReversed(),
-  )
+  assert.deepEqual(column(newest.items, 'order_id'), orders.toReversed())
   await shop.refund(customer, orders[1]!)
   const second = await changes('/consumables', first.horizon)
-  assert.deepEqual(
-    second.items.map(({ order_id, is_active, external_id }) => [order_id, is_active, external_id]),
-    [[orders[1], false, customer]],
-  )
+  assert.deepEqual(columns(second.items, 'order_id', 'is_active', 'external_id'), [[orders[1], false, customer]])
   assert.deepEqual((await changes('/consumables', second.horizon)).items, [])
 })
 
@@ -96,10 +88,7 @@ test('disputes: opened, then lost with the money withdrawn', async () => {
   const context = { db: billing.db, log: billing.server.app.log }
   await recordDispute(context, owner, { ...told, status: 'open' })
   const first = await changes('/disputes')
-  assert.deepEqual(
-    first.items.map(({ dispute_id, dispute_status, external_id }) => [dispute_id, dispute_status, external_id]),
-    [['dp_1', 'open', customer]],
-  )
+  assert.deepEqual(columns(first.items, 'dispute_id', 'dispute_status', 'external_id'), [['dp_1', 'open', customer]])
   await recordDispute(context, owner, { ...told, status: 'lost', fundsWithdrawn: true })
   const second = await changes('/disputes', first.horizon)
   assert.deepEqual(

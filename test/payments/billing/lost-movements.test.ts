@@ -9,6 +9,7 @@ import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { IS_LOST } from '../../../src/payments/providers/lost-movements.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
 import { addRow } from '../../support/data.ts'
+import { column } from '../../support/rows.ts'
 import { chargeOf, contextOf } from './in-process.ts'
 import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
 import { fixedProviders } from './scripted-provider.ts'
@@ -82,10 +83,7 @@ describe('a key that was charged at another account than that of the saved card'
       await loseChargeAtB(isPaidAgain)
       await assert.rejects(charge(), refusal(/stripe a, stripe b/))
       const { findings } = await reconcile(context('a', 'b'), since())
-      assert.deepEqual(
-        findings.map(({ difference }) => difference),
-        ['missing_here'],
-      )
+      assert.deepEqual(column(findings, 'difference'), ['missing_here'])
       const { checkout_status, idempotent_replay } = await charge()
       assert.deepEqual([checkout_status, idempotent_replay, charged()], ['succeeded', true, [0, 1]])
       const again = await charge()
@@ -97,10 +95,7 @@ describe('a key that was charged at another account than that of the saved card'
     await loseChargeAtB()
     const { not_compared } = await reconcile(context('a'), since())
     const ours = not_compared.filter(({ organization_id }) => organization_id === shop.id)
-    assert.deepEqual(
-      ours.map(({ psp_merchant_id }) => psp_merchant_id),
-      ['b'],
-    )
+    assert.deepEqual(column(ours, 'psp_merchant_id'), ['b'])
     await assert.rejects(charge(context('a')), refusal(/: stripe b\.$/))
     assert.deepEqual([await unlisted(db, shop.id), charged()], [['b'], [0, 1]])
   })

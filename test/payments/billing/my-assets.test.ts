@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { startShop } from '../../support/billing.ts'
 import { withCredits } from '../../support/credits.ts'
 import { insert } from '../../support/data.ts'
+import { column } from '../../support/rows.ts'
 
 const { billing, shop } = await startShop()
 
@@ -45,10 +46,7 @@ test('subscriptions as the data API lists them, one-offs with what was refunded,
   await pay(other, { amount: '3.00', status: 'succeeded', type: 'sale', at: '2026-01-06T00:00:00Z' })
   await shop.charge(user)
   const { subscriptions, oneoffs, consumables } = await assets(user)
-  assert.deepEqual(
-    subscriptions.map(({ id }: { id: string }) => id),
-    ['new', 'old'],
-  )
+  assert.deepEqual(column(subscriptions, 'id'), ['new', 'old'])
   const headers = ['Service-Secret', shop.projectKey]
   const listed = await billing.server.call('/public/v1/subscriptions?filter[profile_id]=ada', { headers })
   assert.deepEqual(subscriptions, listed.body.data)

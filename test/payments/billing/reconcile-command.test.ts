@@ -7,6 +7,7 @@ import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { type Movement, noDetails } from '../../../src/payments/providers/provider.ts'
 import { startBilling } from '../../support/billing.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column } from '../../support/rows.ts'
 import { silent } from '../../support/simulators.ts'
 import { fixedProviders, scriptedProvider, verdict } from './scripted-provider.ts'
 
@@ -89,10 +90,7 @@ describe('reconcile', () => {
       log: silent,
     }
     const { findings } = await reconcile(context, row!.settled_at!)
-    assert.deepEqual(
-      findings.map(({ difference }) => difference),
-      ['duplicate'],
-    )
+    assert.deepEqual(column(findings, 'difference'), ['duplicate'])
     assert.ok(!looked.includes(order))
   })
 

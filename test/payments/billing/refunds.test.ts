@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { addPayment, refused, startShop } from '../../support/billing.ts'
+import { columns } from '../../support/rows.ts'
 
 const { billing, shop } = await startShop()
 
@@ -44,13 +45,10 @@ describe('a full refund', () => {
     const [user, order_id] = await charged()
     const { refund_id, ...refund } = (await shop.refund(user, order_id)).body
     const rows = await shop.report({ order_id })
-    assert.deepEqual(
-      rows.map(({ status, psp_transaction_type, amount }) => [status, psp_transaction_type, amount]),
-      [
-        ['succeeded', 'sale', 10.5],
-        ['refunded', 'refund', 10.5],
-      ],
-    )
+    assert.deepEqual(columns(rows, 'status', 'psp_transaction_type', 'amount'), [
+      ['succeeded', 'sale', 10.5],
+      ['refunded', 'refund', 10.5],
+    ])
     const events = await billing.db.query(
       `select type, data from events where object_id = any($1) and type <> 'consumable.granted'`,
       [[refund_id, (await shop.consumables(user))[0].consumable_id]],

@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test'
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { reconcile } from '../../../src/payments/billing/reconcile/reconcile.ts'
 import { disconnectAccount } from '../../../src/payments/providers/connect.ts'
+import { column } from '../../support/rows.ts'
 import { MERCHANT, startStripeBilling } from '../../support/stripe-billing.ts'
 import { until } from '../../support/time.ts'
 import { forgetOrders, markUnlisted, unlisted } from './restored.ts'
@@ -155,10 +156,7 @@ describe('a charge that the backup does not have', () => {
     assert.equal(again.body.checkout_status, 'succeeded', again.text)
     assert.equal((await shop.consumables(external_id))[0].is_active, false)
     const rows = await shop.report({ order_id: again.body.order_id })
-    assert.deepEqual(
-      rows.map(({ psp_transaction_type }) => psp_transaction_type),
-      ['sale', 'chargeback'],
-    )
+    assert.deepEqual(column(rows, 'psp_transaction_type'), ['sale', 'chargeback'])
     assert.equal((await paymentsOf(customer)).length, 1)
   })
 

@@ -4,6 +4,7 @@ import { after, beforeEach, test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import type { Statement } from '../../../src/lib/pg/types.ts'
 import { addPayment, type Organization, startBilling } from '../../support/billing.ts'
+import { column } from '../../support/rows.ts'
 import type { ApiResponse } from '../../support/server.ts'
 
 const CUSTOMERS = 10
@@ -124,10 +125,7 @@ async function check(shop: Organization, n: number, { body }: ApiResponse): Prom
     shop.projectId,
     `pro_${made}_${n}`,
   ])
-  assert.deepEqual(
-    paid.map(({ price }) => price),
-    isPaid ? [amount.replace('.', '')] : [],
-  )
+  assert.deepEqual(column(paid, 'price'), isPaid ? [amount.replace('.', '')] : [])
   const [totals] = await billing.db.query(
     `select (select sum(n) from counts where project_id = $1 and list = 'transactions') as counted,
        (select count(*) from transactions where project_id = $1) as there`,

@@ -12,6 +12,7 @@ import { succeeded } from '../../support/cli.ts'
 import { checkLedger, withCredits } from '../../support/credits.ts'
 import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
+import { column } from '../../support/rows.ts'
 import { type Json, ok } from '../../support/server.ts'
 import { setDatabaseClock, until } from '../../support/time.ts'
 import { contextOf } from './in-process.ts'
@@ -84,10 +85,7 @@ test('charges when what can be spent falls below the limit, by the same path as 
     `select action, target from audit_log where target like '%top-up of ' || $1 || ' in tokens'`,
     [user],
   )
-  assert.deepEqual(
-    audited.map(({ action }) => action),
-    ['top_up.set'],
-  )
+  assert.deepEqual(column(audited, 'action'), ['top_up.set'])
 })
 
 test('200 for a rule whose most_per_day is 3.0 and whose most_per_month is 5e0', async () => {

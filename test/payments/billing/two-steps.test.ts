@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { type Order, ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
 import { CHARGE } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
+import { column } from '../../support/rows.ts'
 import { setUpTwoSteps } from './two-steps.ts'
 
 const setup = setUpTwoSteps()
@@ -58,10 +59,7 @@ describe('a process that dies', () => {
       assert.deepEqual(setup.there.calls, ['prepare'])
       assert.equal((await lookAgain()).status, 'cancelled')
       assert.deepEqual(setup.there.charged(), [])
-      assert.deepEqual(
-        [...setup.there.payments.values()].map(({ state }) => state),
-        ['cancelled'],
-      )
+      assert.deepEqual(column([...setup.there.payments.values()], 'state'), ['cancelled'])
     })
   }
 

@@ -6,6 +6,7 @@ import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { REFUND } from '../../../src/payments/billing/refund/check.ts'
 import { noDetails, type Provider, type Reference, type Traits } from '../../../src/payments/providers/provider.ts'
+import { column, columns } from '../../support/rows.ts'
 import { contextOf, lookInto, never, setUpCharges } from './in-process.ts'
 import { oneStep, scriptedProvider, verdict } from './scripted-provider.ts'
 
@@ -46,10 +47,7 @@ describe('a key whose result is withheld', () => {
       },
     })
     assert.equal(response.checkout_status, 'succeeded')
-    assert.deepEqual(
-      asked.map(({ handle }) => handle),
-      ['pay_1'],
-    )
+    assert.deepEqual(column(asked, 'handle'), ['pay_1'])
   })
 
   test('is what it was: here failed', async () => {
@@ -163,10 +161,7 @@ describe('attempts inside one payment', () => {
 
   test('without attempts there is one row, and no fallback', async () => {
     await charge({ charge: async (reference) => as(reference) })
-    assert.deepEqual(
-      (await rows()).map(({ status, is_fallback, is_cit }) => [status, is_fallback, is_cit]),
-      [['succeeded', 'f', 'f']],
-    )
+    assert.deepEqual(columns(await rows(), 'status', 'is_fallback', 'is_cit'), [['succeeded', 'f', 'f']])
   })
 })
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import { columns } from '../../support/rows.ts'
 import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
 import { until } from '../../support/time.ts'
 
@@ -29,10 +30,7 @@ test('a charge pays 2.9 % and 30 cents, and another currency is exchanged first'
     ['charge', 1080, 64, 1016, 'usd', 1.08],
     ['charge', 670, 40, 630, 'usd', 0.0067],
   ])
-  assert.deepEqual(
-    posted[1]!.fee_details.map(({ amount, currency, type }) => [amount, currency, type]),
-    [[64, 'usd', 'stripe_fee']],
-  )
+  assert.deepEqual(columns(posted[1]!.fee_details, 'amount', 'currency', 'type'), [[64, 'usd', 'stripe_fee']])
   const found = await stripe.balanceTransactions.retrieve(posted[1]!.id, { expand: ['source'] })
   assert.deepEqual([found.id, (found.source as Stripe.Charge).payment_intent], [posted[1]!.id, eur.payment_intent])
 })

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import { column } from '../../support/rows.ts'
 import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
 import { until } from '../../support/time.ts'
 
@@ -26,10 +27,7 @@ test('a list goes back in time, page by page, and from a time on', async () => {
   const { now_ms } = await simulator.control<{ now_ms: number }>('/clock', { advance_ms: 10_000 })
   const late = await stripe.paymentIntents.create({ amount: 999, currency: 'usd', customer, payment_method })
   const since = await stripe.paymentIntents.list({ customer, created: { gte: Math.floor(now_ms / 1000) } })
-  assert.deepEqual(
-    since.data.map(({ id }) => id),
-    [late.id],
-  )
+  assert.deepEqual(column(since.data, 'id'), [late.id])
   assert.equal((await stripe.paymentIntents.list({ customer, created: { lt: 1 } })).data.length, 0)
 })
 

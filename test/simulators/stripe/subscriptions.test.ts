@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import { columns } from '../../support/rows.ts'
 import { openStripeSimulator, savedCard } from '../../support/simulators.ts'
 
 const simulator = await openStripeSimulator()
@@ -22,13 +23,10 @@ test('a subscription is paid when it is made and renewed, each time with an invo
   const renewed = await simulator.control<Stripe.Subscription>(`/subscriptions/${made.id}/renew`)
   assert.equal(renewed.items.data[0]!.current_period_start, end)
   const invoices = await stripe.invoices.list({ subscription: made.id, expand: ['data.payments'] })
-  assert.deepEqual(
-    invoices.data.map(({ billing_reason, status }) => [billing_reason, status]),
-    [
-      ['subscription_cycle', 'paid'],
-      ['subscription_create', 'paid'],
-    ],
-  )
+  assert.deepEqual(columns(invoices.data, 'billing_reason', 'status'), [
+    ['subscription_cycle', 'paid'],
+    ['subscription_create', 'paid'],
+  ])
   const intent = invoices.data[0]!.payments!.data[0]!.payment.payment_intent as string
   assert.equal((await stripe.charges.list({ payment_intent: intent })).data[0]!.amount, 1999)
   assert.equal((await stripe.invoices.list({ subscription: made.id })).data[0]!.payments, undefined)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { storeRates } from '../../../../src/payments/billing/rates/store-rates.ts'
+import { columns } from '../../../support/rows.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { differences, openStripeImports } from './stripe-imports.ts'
 
@@ -39,31 +40,25 @@ test('amounts in other currencies are given in US dollars too, where a rate of t
      where organization_id = $1 and psp_customer_id = $2 and amount in (5, 10, 1000) order by 1`,
     [project.organizationId, customer],
   )
-  assert.deepEqual(
-    report.map(({ what, amount, amount_usd }) => [what, amount, amount_usd]),
-    [
-      ['refund EUR duplicate', '5.00', '6.00'],
-      ['sale CHF', '10.00', null],
-      ['sale EUR', '10.00', '12.00'],
-      ['sale JPY', '1000', '7.50'],
-      ['sale USD', '10.00', '10.00'],
-    ],
-  )
+  assert.deepEqual(columns(report, 'what', 'amount', 'amount_usd'), [
+    ['refund EUR duplicate', '5.00', '6.00'],
+    ['sale CHF', '10.00', null],
+    ['sale EUR', '10.00', '12.00'],
+    ['sale JPY', '1000', '7.50'],
+    ['sale USD', '10.00', '10.00'],
+  ])
   const records = await imports.rows(
     `select currency, price, price_usd from transactions where project_id = $1 and id = any($2)
      union all select currency, price, price_usd from subscriptions where project_id = $1 and id = $3 order by 1, 2`,
     [project.id, made, id],
   )
-  assert.deepEqual(
-    records.map(({ currency, price, price_usd }) => [currency, price, price_usd]),
-    [
-      ['CHF', '1000', null],
-      ['EUR', '1000', '1200'],
-      ['EUR', '2500', '3000'],
-      ['JPY', '1000', '750'],
-      ['USD', '1000', '1000'],
-    ],
-  )
+  assert.deepEqual(columns(records, 'currency', 'price', 'price_usd'), [
+    ['CHF', '1000', null],
+    ['EUR', '1000', '1200'],
+    ['EUR', '2500', '3000'],
+    ['JPY', '1000', '750'],
+    ['USD', '1000', '1000'],
+  ])
 })
 
 test('a price in tiers is that of the first unit, one of packages that of a package, and of a subscription that of its quantity', async () => {

@@ -6,6 +6,7 @@ import type { Stripe } from 'stripe'
 import { followProject } from '../../../../src/data/figures/follow.ts'
 import { jsonOf } from '../../../support/cli.ts'
 import { tundishAgain } from '../../../support/resident.ts'
+import { column, columns } from '../../../support/rows.ts'
 import type { Json } from '../../../support/server.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { until } from '../../../support/time.ts'
@@ -129,10 +130,7 @@ test('a payment at Stripe that is not here is named', async () => {
   assert.equal(entry.here, true)
   await all.imports.db.query('delete from report_transactions where psp_transaction_id = $1', [entry.source])
   const { data } = await finance('entries', '--unknown', 'true')
-  assert.deepEqual(
-    data.map(({ entry_id, here }: Json) => [entry_id, here]),
-    [[entry.entry_id, false]],
-  )
+  assert.deepEqual(columns(data, 'entry_id', 'here'), [[entry.entry_id, false]])
 })
 
 test('an import that follows the account gets new payouts, and one that fails', async () => {
@@ -177,10 +175,7 @@ test('a payout is ticked off against a line of the bank with its amount, audited
     [matched.bank_day, matched.bank_amount, matched.bank_reference],
     ['2026-10-05', payout.amount, 'LINE 7'],
   )
-  assert.deepEqual(
-    (await finance('payouts', '--matched', 'true')).data.map(({ payout_id }: Json) => payout_id),
-    [payout.payout_id],
-  )
+  assert.deepEqual(column((await finance('payouts', '--matched', 'true')).data, 'payout_id'), [payout.payout_id])
   const failed = (await finance('payouts')).data.find(({ status }: Json) => status === 'failed')
   const back = ['match', 'stripe', MERCHANT, failed.payout_id, '--day', '2026-10-05', '--amount', String(failed.amount)]
   assert.match((await run(...back)).stderr, /^The payout failed: its money is in the balance again\./)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { paidAt } from '../../../../src/core/records/payment-time.ts'
 import { DAY_MS } from '../../../../src/lib/days.ts'
+import { columns } from '../../../support/rows.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { openStripeImports } from './stripe-imports.ts'
 
@@ -67,13 +68,10 @@ test('a customer read again by a follower keeps its latest payment, and no month
      from report_transactions r where organization_id = $1 and psp_customer_id = $2 order by ${paidAt('r')} desc`,
     [project.organizationId, customer],
   )
-  assert.deepEqual(
-    rows.map(({ token, is_late }) => [token, is_late]),
-    [
-      [present, 'f'],
-      [replaced, 't'],
-    ],
-  )
+  assert.deepEqual(columns(rows, 'token', 'is_late'), [
+    [present, 'f'],
+    [replaced, 't'],
+  ])
 })
 
 test('a payment since then of an older invoice is one for its subscription, which its lines may name alone', async () => {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { refused, startBilling } from '../../../support/billing.ts'
 import { addUnit, stopChecked, withCredits } from '../../../support/credits.ts'
+import { columns } from '../../../support/rows.ts'
 
 const billing = await startBilling()
 after(() => stopChecked(billing))
@@ -30,14 +31,11 @@ describe('a spend', () => {
     assert.deepEqual(again.body, { ...first.body, idempotent_replay: true })
     assert.deepEqual(await shop.balance(external_id), [65, 0, 65])
     const entries = await shop.entries({ external_id })
-    assert.deepEqual(
-      entries.map(({ account, amount, balance, cause }) => [account, amount, balance, cause]),
-      [
-        ['granted', 100, 100, 'grant'],
-        ['spent', -30, 70, 'spend'],
-        ['spent', -5, 65, 'spend'],
-      ],
-    )
+    assert.deepEqual(columns(entries, 'account', 'amount', 'balance', 'cause'), [
+      ['granted', 100, 100, 'grant'],
+      ['spent', -30, 70, 'spend'],
+      ['spent', -5, 65, 'spend'],
+    ])
     assert.equal(entries[1]!.entry_id, entry_id)
     assert.deepEqual(entries[1]!.metadata, { job: 7 })
   })
@@ -211,16 +209,13 @@ test('each movement sends its event, in the order of the account', async () => {
     `select type, sequence from events where project_id = $1 and data ->> 'external_id' = $2 order by sequence`,
     [shop.projectId, external_id],
   )
-  assert.deepEqual(
-    events.map(({ type, sequence }) => [type, sequence]),
-    [
-      ['credits.granted', '1'],
-      ['credits.spent', '2'],
-      ['credits.low', '3'],
-      ['credits.spent', '4'],
-      ['credits.revoked', '5'],
-    ],
-  )
+  assert.deepEqual(columns(events, 'type', 'sequence'), [
+    ['credits.granted', '1'],
+    ['credits.spent', '2'],
+    ['credits.low', '3'],
+    ['credits.spent', '4'],
+    ['credits.revoked', '5'],
+  ])
 })
 
 test('400 for bodies with unknown or missing properties', async () => {

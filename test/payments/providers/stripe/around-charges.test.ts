@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Movement } from '../../../../src/payments/providers/provider.ts'
+import { column, columns } from '../../../support/rows.ts'
 import { savedCard } from '../../../support/simulators.ts'
 import { assertSettled, chargeRequest, refundRequest } from '../charging.ts'
 import { openStripeAccount } from './stripe-account.ts'
@@ -59,10 +60,7 @@ test('refunds and disputes made elsewhere are listed with their charge', async (
   await account.control('/refunds', { charge: await chargeOf(idOf(refunded)), amount: 50 })
   const refunds = await account.provider.refundsOf({ chargeTransactionId: idOf(refunded) })
   assert.ok(Array.isArray(refunds))
-  assert.deepEqual(
-    refunds.map(({ key, amountMinor }) => [key, amountMinor]),
-    [[null, 50n]],
-  )
+  assert.deepEqual(columns(refunds, 'key', 'amountMinor'), [[null, 50n]])
   const { id } = await account.control<{ id: string }>('/disputes', { charge: await chargeOf(idOf(disputed)) })
   const disputes = () => account.provider.disputesOf({ chargeTransactionId: idOf(disputed) })
   const open = await disputes()
@@ -128,10 +126,7 @@ test('movements come oldest first, over more pages and spans than one, without t
   for await (const movement of busy.provider.list(new Date(Date.now() - days(10.5)).toISOString()))
     listed.push(movement)
   assert.deepEqual(listed.map(({ key }) => key).sort(), own.sort())
-  assert.deepEqual(
-    listed.map(({ at }) => at),
-    listed.map(({ at }) => at).sort(),
-  )
+  assert.deepEqual(column(listed, 'at'), listed.map(({ at }) => at).sort())
   const recent: Movement[] = []
   for await (const movement of busy.provider.list(new Date(Date.now() - days(5.5)).toISOString())) recent.push(movement)
   assert.equal(recent.length, 8)
