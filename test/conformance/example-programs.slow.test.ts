@@ -7,12 +7,12 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { webhookSecret } from '../../src/core/tenants/key-text.ts'
 import { createOperator } from '../../src/core/tenants/operator-keys.ts'
-import { startBilling } from '../support/billing.ts'
-import { freePort, tundish } from '../support/cli.ts'
+import { startShop } from '../support/billing.ts'
+import { freePort, succeeded, tundish } from '../support/cli.ts'
 import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 
@@ -47,9 +47,7 @@ const LANGUAGES: Record<string, { program: string; missing: string | undefined }
   sh: { program: 'sh', missing: undefined },
 }
 
-const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
 const env: Record<string, string> = {
   PATH: process.env['PATH']!,
   TUNDISH_URL: billing.server.url,
@@ -137,12 +135,7 @@ for (const [ending, { missing }] of Object.entries(LANGUAGES)) {
 
     test('a sync reads everything once, and then nothing', async () => {
       const mine = await billing.organization()
-      const imported = await tundish(
-        ['import', '--live', '--project', mine.projectId, '-'],
-        billing.server.env,
-        RECORDS,
-      )
-      assert.equal(imported.code, 0, imported.stderr)
+      await succeeded(tundish(['import', '--live', '--project', mine.projectId, '-'], billing.server.env, RECORDS))
       env['PROJECT_KEY'] = mine.projectKey
       const folder = mkdtempSync(join(tmpdir(), 'tundish-example-'))
       try {

@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fillShop } from '../failover/shop.ts'
-import { tundish } from '../support/cli.ts'
+import { succeeded, tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import type { Json } from '../support/server.ts'
@@ -36,11 +36,7 @@ after(async () => {
   for (const cluster of Object.values(clusters)) await cluster.remove()
 })
 
-async function succeed(...words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await tundish(words)
-  assert.equal(code, 0, stderr)
-  return stdout
-}
+const succeed = (...words: string[]) => succeeded(tundish(words))
 const on = (shard: Shard, ...words: string[]) => succeed(...words, '--env-file', join(settings, `${shard}.env`))
 const onEach = (...words: string[]) => succeed('shards', 'run', '--in', settings, '--', ...words)
 const move = (from: Shard, to: Shard) => succeed('shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { startProcess, tundish } from '../support/cli.ts'
+import { jsonOf, startProcess, tundish } from '../support/cli.ts'
 import type { Json } from '../support/server.ts'
 import { setUpShards } from './databases.ts'
 
@@ -12,11 +12,7 @@ const SHARDS = ['north', 'south'] as const
 const { folder, settings, envOf, withApp, create } = setUpShards({ PORT: '0', ADMIN_PORT: '0' }, addPeople)
 const run = (options: string[], ...words: string[]) =>
   tundish(['shards', 'run', '--in', settings, ...options, '--', ...words])
-const merged = async (...words: string[]): Promise<Json[]> => {
-  const { code, stdout, stderr } = await run(['--merge', '--json'], ...words)
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout)
-}
+const merged = (...words: string[]): Promise<Json[]> => jsonOf(run(['--merge', '--json'], ...words))
 
 async function addPeople(): Promise<void> {
   for (const shard of SHARDS) {

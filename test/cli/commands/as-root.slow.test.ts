@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { before, describe, test } from 'node:test'
 import type { Finding } from '../../../src/operator/doctor/doctor.ts'
-import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
+import { PROGRAM_ENV, program, succeeded, tundish } from '../../support/cli.ts'
 import { setUpEnv } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { openProxy } from '../../support/proxy.ts'
@@ -44,8 +44,7 @@ describe(titled('as root', notRoot), { skip: notRoot }, () => {
       `${JSON.stringify({ project_id: 'shop', profile_id: 'ada', erased_at: '2026-01-01T00:00:00Z' })}\n`,
     )
     for (const command of ['org create acme', 'project create shop --org acme', `erasures reapply ${ledger}`]) {
-      const { code, stderr } = await tundish(command.split(' '), { DATA_DIR: folder })
-      assert.equal(code, 0, stderr)
+      await succeeded(tundish(command.split(' '), { DATA_DIR: folder }))
     }
     const owners = ownersIn(folder)
     for (const name of [
@@ -63,8 +62,7 @@ describe(titled('as root', notRoot), { skip: notRoot }, () => {
   test('a new DATA_DIR and its content belong to the owner of the folder above', async () => {
     const home = folderOfNobody('service')
     const folder = join(home, 'a/data')
-    const { code, stderr } = await tundish(['org', 'create', 'acme'], { DATA_DIR: folder })
-    assert.equal(code, 0, stderr)
+    await succeeded(tundish(['org', 'create', 'acme'], { DATA_DIR: folder }))
     assert.deepEqual([ownersIn(home), ownersIn(join(home, 'a'))], [{ a: NOBODY }, { data: NOBODY }])
     assert.equal(lstatSync(folder).mode & 0o777, 0o711)
     assert.deepEqual(new Set(Object.values(ownersIn(folder))), new Set([NOBODY]))
@@ -75,8 +73,7 @@ describe(titled('as root', notRoot), { skip: notRoot }, () => {
 
     test('folders that are missing belong to the owner of the one above', async () => {
       const home = folderOfNobody('home')
-      const { code, stderr } = await tundish(['org', 'create', 'acme'], { ...env, DATA_DIR: join(home, 'a/b') })
-      assert.equal(code, 0, stderr)
+      await succeeded(tundish(['org', 'create', 'acme'], { ...env, DATA_DIR: join(home, 'a/b') }))
       assert.deepEqual([home, join(home, 'a'), join(home, 'a/b')].map(ownersIn), [
         { a: NOBODY },
         { b: NOBODY },

@@ -1,18 +1,15 @@
 // The sync promise: windows from horizon to horizon miss nothing and repeat nothing, among writers of other processes
 // whose transactions are slow, and when the database's clock is set back.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Project, startTestServer, type TestServer } from '../../support/server.ts'
+import { type Project, startTestServer } from '../../support/server.ts'
 import { Follower, Written, writeSlowly } from './follower.ts'
 
-describe('a sync by windows', () => {
-  let server: TestServer
-  before(async () => {
-    server = await startTestServer()
-  })
-  after(() => server.stop())
+const server = await startTestServer()
+after(() => server.stop())
 
+describe('a sync by windows', () => {
   const writers = (project: Project, written: Written, names: string[], milliseconds: number) =>
     writeSlowly(server.app.databaseUrl, project.id, written, names, milliseconds)
 

@@ -2,13 +2,12 @@
 // totals. `HISTORIES` is how many are run, `FROM` the seed of the first. Histories of a crowd happen at the same time in one project.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { storeLines } from '../../../src/data/ingest/stripe/store.ts'
 import { emptyTally } from '../../../src/data/ingest/stripe/tally.ts'
 import { openRandom, type Random } from '../../../src/lib/seeded-random.ts'
 import { assertCounted } from '../../data/ingest/counters.ts'
 import { assertExact } from '../../support/figures.ts'
-import { type Line, line, textOf, uuid } from '../../support/imports.ts'
+import { importLines, type Line, line, uuid } from '../../support/imports.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
 
 const HISTORIES = Number(process.env['HISTORIES'] ?? 100)
@@ -47,9 +46,7 @@ const openHistory = (seed: number): History => ({
 const funnel = line.funnel({ id: 'quiz' })
 
 const bring = (shop: Project, lines: Line[]) =>
-  importRecords(server.app, { projectId: shop.id, live: true, emitEvents: true, skipBadLines: true }, [
-    { name: 'visits', stream: () => [Buffer.from(textOf(lines))] as never },
-  ])
+  importLines(server.app, shop.id, lines, { live: true, emitEvents: true, skipBadLines: true })
 
 /** What a person's own funnel writes, in an order that references allow or not. */
 const visitOf = ({ id }: Person) => [

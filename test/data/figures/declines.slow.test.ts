@@ -1,12 +1,11 @@
 // Recovered declines stay equal to the attempts, by an independent model, whatever order they are imported in.
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { startBilling } from '../../support/billing.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type Imports, line, type Project, textOf, uuid } from '../../support/imports.ts'
+import { type Imports, line, load, type Project, uuid } from '../../support/imports.ts'
+import { ok } from '../../support/server.ts'
 import { type ErasedImports, openErasedImports } from '../ingest/erased-imports.ts'
 
 const DAYS_30 = 30 * 86_400_000
@@ -190,13 +189,11 @@ test('a charge pays what was declined before: the day of the decline is computed
       status: 'failed',
     }
     const more = { psp_transaction_type: 'sale', amount: 20, amount_usd: 20, currency_code: 'USD' }
-    const stream = () => Readable.from([textOf([line.payment({ ...declined, ...more })])])
-    await importRecords(server.app, { projectId: shop.projectId }, [{ name: 'file', stream }])
+    await load(server.app, shop.projectId, [line.payment({ ...declined, ...more })])
     const seen = () => figuresOf(db, shop.projectId, METRICS, { test: true })
     await assertExact(db, shop.projectId)
     assert.deepEqual(await seen(), [{ first_declines: 1, recovered: 0, declined_amount: 20, recovered_amount: 0 }])
-    const { status } = await shop.charge(external_id, { amount: '20.00' })
-    assert.equal(status, 200)
+    await ok(shop.charge(external_id, { amount: '20.00' }))
     await assertExact(db, shop.projectId)
     assert.deepEqual(await seen(), [{ first_declines: 1, recovered: 1, declined_amount: 20, recovered_amount: 20 }])
   } finally {

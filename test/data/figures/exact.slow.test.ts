@@ -1,21 +1,20 @@
 // Figures stay equal to the records through any sequence of imports, charges, refunds and erasures.
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../../src/data/figures/follow.ts'
 import { readLifetime } from '../../../src/data/figures/lifetime.ts'
 import { markRates } from '../../../src/data/figures/rate-marks.ts'
 import type { Filter } from '../../../src/data/figures/read.ts'
 import { readReturns } from '../../../src/data/figures/returns.ts'
 import { readExperiments } from '../../../src/data/figures/verdicts.ts'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { DAY_MS } from '../../../src/lib/days.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { storeRates } from '../../../src/payments/billing/rates/store-rates.ts'
 import { startBilling } from '../../support/billing.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
-import { type Imports, type Line, line, openImports, textOf, uuid } from '../../support/imports.ts'
+import { type Line, line, load, openImports, uuid } from '../../support/imports.ts'
+import { ok } from '../../support/server.ts'
 
 const FUNNELS = ['quiz', 'offer', undefined]
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
@@ -27,13 +26,10 @@ const SEEDS = [
 const STEPS = 4
 const SET = 'update projects set time_zone = $2, reporting_currency = $3 where id = $1'
 
-describe('figures', () => {
-  let imports: Imports
-  before(async () => {
-    imports = await openImports()
-  })
-  after(() => imports.stop())
+const imports = await openImports()
+after(() => imports.stop())
 
+describe('figures', () => {
   for (const { seed, zone, currency } of SEEDS) {
     test(`equal the records after each of ${STEPS} imports, seed ${seed}, in ${zone} and ${currency}`, async () => {
       const project = await imports.project()
@@ -238,8 +234,7 @@ test('charges and refunds are followed, and an erasure changes no sum', async ()
     const linked = await shop.customer({ profileId: 'pro_1' })
     const alone = await shop.customer()
     const profile = line.profile({ id: 'pro_1', email: 'ada@example.com', country: 'DE' })
-    const stream = () => Readable.from([textOf([profile, line.session({ profile_id: 'pro_1' })])])
-    await importRecords(server.app, { projectId: shop.projectId }, [{ name: 'file', stream }])
+    await load(server.app, shop.projectId, [profile, line.session({ profile_id: 'pro_1' })])
     const first = await shop.charge(linked, { amount: '20.00' })
     await shop.charge(alone, { amount: '7.50' })
     await shop.refund(linked, first.body.order_id, { amount: '5.00', idempotency_key: 'part' })
@@ -248,12 +243,9 @@ test('charges and refunds are followed, and an erasure changes no sum', async ()
       figuresOf(db, shop.projectId, 'revenue refunds net_revenue sales sessions emails', { test: true })
     const sums = { revenue: 27.5, refunds: 5, net_revenue: 22.5, sales: 2, sessions: 1, emails: 1 }
     assert.deepEqual(await seen(), [sums])
-    const erased = await server.api('/profiles/anonymize', {
-      key: shop.projectKey,
-      method: 'POST',
-      body: { profile_ids: ['pro_1'] },
-    })
-    assert.equal(erased.status, 200)
+    await ok(
+      server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body: { profile_ids: ['pro_1'] } }),
+    )
     await assertExact(db, shop.projectId)
     assert.deepEqual(await seen(), [sums])
     await rebuildFigures(db, shop.projectId)

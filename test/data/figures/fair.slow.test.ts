@@ -1,28 +1,20 @@
 // The figures of one project do not wait for those of another, however many days of it have to be computed.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { createProject } from '../../../src/core/tenants/tenants.ts'
 import { followAll, followFigures } from '../../../src/data/figures/follow.ts'
-import { type Billing, type Organization, startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { until } from '../../support/time.ts'
 
-describe('figures of several projects', () => {
-  let billing: Billing
-  let shop: Organization
-  let user: string
-  let earlier: string
-  before(async () => {
-    billing = await startBilling({}, { worker: false })
-    shop = await billing.organization()
-    user = await shop.customer({ profileId: 'pro_1' })
-    // Projects are computed in the order of their ids.
-    earlier = `0-earlier-${shop.projectId}`
-    await createProject(billing.db, billing.server.app.seal, { id: earlier, organization: shop.id })
-    for (const project of [earlier, shop.projectId]) await assertExact(billing.db, project)
-  })
-  after(() => billing?.stop())
+const { billing, shop } = await startShop({}, { worker: false })
+const user = await shop.customer({ profileId: 'pro_1' })
+// Projects are computed in the order of their ids.
+const earlier = `0-earlier-${shop.projectId}`
+await createProject(billing.db, billing.server.app.seal, { id: earlier, organization: shop.id })
+for (const project of [earlier, shop.projectId]) await assertExact(billing.db, project)
 
+describe('figures of several projects', () => {
   const mark = (days: string) =>
     billing.db.query(
       `insert into figure_marks (project_id, family, day) select $1, 'sales', day from ${days} marked (day)`,

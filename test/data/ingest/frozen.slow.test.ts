@@ -2,15 +2,13 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { after, test } from 'node:test'
 import { readHorizon } from '../../../src/core/lists/horizon.ts'
-import { importRecords } from '../../../src/data/ingest/load.ts'
 import { freezeAtLock } from '../../support/cli.ts'
 import { holding } from '../../support/database.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { type Line, line, textOf } from '../../support/imports.ts'
-import { type Project, startTestServer } from '../../support/server.ts'
+import { importLines, type Line, line, textOf } from '../../support/imports.ts'
+import { ok, type Project, startTestServer } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
 const STOOD_STILL =
@@ -20,8 +18,7 @@ const server = await startTestServer()
 const folder = temporaryFolder()
 after(() => server.stop())
 
-const importHere = ({ id }: Project, lines: Line[]) =>
-  importRecords(server.app, { projectId: id }, [{ name: 'file', stream: () => Readable.from([textOf(lines)]) }])
+const importHere = ({ id }: Project, lines: Line[]) => importLines(server.app, id, lines)
 
 async function frozen(project: Project, lines: Line[], part: string) {
   const file = join(folder, `${project.id}.ndjson`)
@@ -39,12 +36,7 @@ test('frozen in its transaction', async () => {
   await release()
   const [row] = await server.db.query('select db_clock() as now')
 
-  const { status, text } = await server.api('/profiles/anonymize', {
-    key: project.key,
-    method: 'POST',
-    body: { profile_ids: ['profile'] },
-  })
-  assert.equal(status, 200, text)
+  await ok(server.api('/profiles/anonymize', { key: project.key, method: 'POST', body: { profile_ids: ['profile'] } }))
   await until('the horizon to pass', async () => {
     return Date.parse(await readHorizon(server.db, project.id)) > Date.parse(row!.now!)
   })
@@ -70,7 +62,6 @@ test('frozen while it waits for its turn', async () => {
 
 test('an import keeps its turn while the rejected lines are written to a slow disk', async () => {
   const project = await server.project()
-  const stream = () => Readable.from([textOf([line.profile(), '{}'])])
   const turn = `
     select a.pid, a.query_start from pg_locks l join pg_stat_activity a using (pid)
     where l.locktype = 'advisory' and l.classid = 7486 and l.granted and a.datname = current_database()`
@@ -82,6 +73,6 @@ test('an import keeps its turn while the rejected lines are written to a slow di
       return now!.query_start !== held!.query_start
     })
   }
-  const options = { projectId: project.id, skipBadLines: true, saveRejected }
-  assert.equal((await importRecords(server.app, options, [{ name: 'file', stream }])).written, 1)
+  const options = { skipBadLines: true, saveRejected }
+  assert.equal((await importLines(server.app, project.id, [line.profile(), '{}'], options)).written, 1)
 })

@@ -1,13 +1,11 @@
 // tundish import primer: the payments of an account with their people, cards and refunds; twice, killed, and with odd payments.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { spawnTundish, tundish } from '../../support/cli.ts'
-import { temporaryFolder } from '../../support/folder.ts'
+import { spawnTundish, succeeded, tundish } from '../../support/cli.ts'
+import { load } from '../../support/imports.ts'
 import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
 
 const setup = setUpPrimerShop()
@@ -118,10 +116,7 @@ describe('import primer', () => {
       { record: 'customer', data: { external_id: 'eve', profile_id: 'pro_eve' } },
       { record: 'customer', data: { external_id: 'fay', email: 'fay@example.com' } },
     ]
-    const file = join(temporaryFolder(), 'here.ndjson')
-    writeFileSync(file, lines.map((one) => JSON.stringify(one)).join('\n'))
-    const stored = await tundish(['import', '--project', setup.shop.projectId, file], setup.billing.server.env)
-    assert.equal(stored.code, 0, stored.stderr)
+    await load(setup.billing.server.app, setup.shop.projectId, lines)
     const payments = [
       await paid('tok_visa', { customerId: 'eve' }),
       await paid('tok_visa', { customerId: 'fay', customer: { emailAddress: 'other@example.com' } }),
@@ -247,8 +242,7 @@ describe('import primer', () => {
         static now() { return now() - 3600000 }
       }`
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(behind)}`
-    const { code, stderr } = await tundish(args(), { ...setup.billing.server.env, NODE_OPTIONS })
-    assert.equal(code, 0, stderr)
+    await succeeded(tundish(args(), { ...setup.billing.server.env, NODE_OPTIONS }))
     assert.equal((await rows('pat')).length, 1)
   })
 })

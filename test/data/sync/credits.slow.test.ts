@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBilling } from '../../support/billing.ts'
+import { jsonOf, succeeded } from '../../support/cli.ts'
 import { addUnit, withCredits } from '../../support/credits.ts'
 import { addRow } from '../../support/data.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { line, textOf } from '../../support/imports.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 import { readerOf } from './copies.ts'
 
@@ -90,10 +91,9 @@ test('a copy has every entry and the balances, and what spends, erasures, merges
   async function sync(): Promise<number> {
     // The horizon may lag by a second.
     await sleep(1100)
-    const { code, stdout, stderr } = await tundishAgain(['sync', '--json', '--to', `sqlite:${target}`], env)
-    assert.equal(code, 0, stderr)
+    const { records } = await jsonOf(tundishAgain(['sync', '--json', '--to', `sqlite:${target}`], env))
     await checkEqual(read)
-    return JSON.parse(stdout).records
+    return records
   }
   await sync()
   assert.ok(readFileSync(target).includes('a-secret-job'))
@@ -107,12 +107,7 @@ test('a copy has every entry and the balances, and what spends, erasures, merges
   assert.equal((await bring(line.customer({ external_id: moved, profile_id: 'third' }))).status, 200)
   assert.equal((await bring(line.customer({ external_id: moved, profile_id: 'third' }))).status, 200)
   assert.equal(await sync(), 1)
-  const erased = await server.api('/profiles/anonymize', {
-    method: 'POST',
-    key: shop.projectKey,
-    body: { profile_ids: ['into'] },
-  })
-  assert.equal(erased.status, 200, erased.text)
+  await ok(server.api('/profiles/anonymize', { method: 'POST', key: shop.projectKey, body: { profile_ids: ['into'] } }))
   // The profile, the one that was merged into it, and the entry with metadata.
   assert.ok((await sync()) >= 2)
   assert.ok(!readFileSync(target).includes('a-secret-job'))
@@ -125,8 +120,7 @@ test('a copy has an amount with more digits than a double keeps as the nearest d
   await addUnit(db, shop.id, 'seconds', 6)
   const external_id = await shop.customer()
   assert.equal((await bring(line.customer({ external_id }))).status, 200)
-  const granted = await shop.credits('grant', { external_id, unit: 'seconds', amount: '123456789012.123457' })
-  assert.equal(granted.status, 200, granted.text)
+  await ok(shop.credits('grant', { external_id, unit: 'seconds', amount: '123456789012.123457' }))
   // The horizon may lag by a second.
   await sleep(1100)
   for (const to of [join(folder, 'files'), warehouse.url]) {
@@ -147,13 +141,11 @@ test('a copy has metadata that is nested as deeply as a request may be', async (
   assert.equal((await bring(line.customer({ external_id }))).status, 200)
   const LEVELS = 31
   const text = `${'{"a":'.repeat(LEVELS)}1.5${'}'.repeat(LEVELS)}`
-  const granted = await shop.credits('grant', { external_id, amount: 1, metadata: JSON.parse(text) })
-  assert.equal(granted.status, 200, granted.text)
+  await ok(shop.credits('grant', { external_id, amount: 1, metadata: JSON.parse(text) }))
   // The horizon may lag by a second.
   await sleep(1100)
   const to = join(folder, 'deep')
-  const { code, stderr } = await tundishAgain(['sync', '--to', to], { SYNC_URL: server.url, SYNC_KEY: shop.projectKey })
-  assert.equal(code, 0, stderr)
+  await succeeded(tundishAgain(['sync', '--to', to], { SYNC_URL: server.url, SYNC_KEY: shop.projectKey }))
   const [entry] = (await readerOf(to, 'ndjson')('credit_entries')).filter((row) => row.external_id === external_id)
   assert.equal(JSON.stringify(entry.metadata), text)
 })

@@ -3,21 +3,15 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { openRandom } from '../../../src/lib/seeded-random.ts'
 import { startBilling } from '../../support/billing.ts'
-import { tundish } from '../../support/cli.ts'
 import { assertExact } from '../../support/figures.ts'
-import { uuid } from '../../support/imports.ts'
+import { type Line, load, uuid } from '../../support/imports.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 import { assertTied } from './tie-out.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
 const { server, db } = billing
-
-interface Line {
-  record: string
-  data: object
-}
 
 let made = 0
 const line = (record: string, data: object): Line => ({ record, data })
@@ -52,27 +46,21 @@ const payment = (id: string, trx_created_at: string, amount: number, more: objec
   })
 }
 
-async function load(projectId: string, lines: Line[]): Promise<void> {
+async function loadExact(projectId: string, lines: Line[]): Promise<void> {
   await db.query(
     `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, created_at, updated_at)
      select organization_id, 'sandbox', 'main', true, db_clock(), db_clock() from projects where id = $1`,
     [projectId],
   )
-  const text = lines.map((one) => JSON.stringify(one)).join('\n')
-  const { code, stderr } = await tundish(['import', '--project', projectId, '-'], server.env, text)
-  assert.equal(code, 0, stderr)
+  await load(server.app, projectId, lines)
   await assertExact(db, projectId)
 }
 
-const get = async (path: string): Promise<Json> => {
-  const { status, body } = await server.admin(`/organizations/${path}`)
-  assert.equal(status, 200, JSON.stringify(body))
-  return body
-}
+const get = (path: string) => ok(server.admin(`/organizations/${path}`))
 
 describe('one of each difference', async () => {
   const shop = await billing.organization('tied')
-  await load(shop.projectId, [
+  await loadExact(shop.projectId, [
     ...['ada', 'bob', 'cid'].flatMap((id) => person(id)),
     ...person('eve', { preview: true }),
     // Tied: of the same moment, and a payment of a customer without a profile.
@@ -172,7 +160,7 @@ describe('one of each difference', async () => {
 
 test('a charge from before its customer had a profile, which is a preview, is a test transaction', async () => {
   const shop = await billing.organization('previewed')
-  await load(shop.projectId, [
+  await loadExact(shop.projectId, [
     ...person('fay', { preview: true }),
     payment('fay', '2025-10-10T10:00:00Z', 13),
     payment('fay', '2025-10-11T10:00:00Z', 4, { status: 'refunded', psp_transaction_type: 'refund' }),
@@ -211,7 +199,7 @@ test('random histories tie out in every month', async () => {
         }),
       )
   }
-  await load(shop.projectId, lines)
+  await loadExact(shop.projectId, lines)
   const names = await assertTied(server, 'random', ['2025-06', '2025-07', '2025-08', '2025-09'])
   for (const name of ['other_amount', 'test_payment', 'test_transaction', 'without_rate', 'other_rate'])
     assert.ok(names.has(name), name)

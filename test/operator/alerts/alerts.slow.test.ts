@@ -10,7 +10,7 @@ import { alertsOnce } from '../../../src/operator/alerts/run.ts'
 import { tundish } from '../../support/cli.ts'
 import { insert } from '../../support/data.ts'
 import { startReceiver } from '../../support/receiver.ts'
-import { type Project, startTestServer } from '../../support/server.ts'
+import { ok, type Project, startTestServer } from '../../support/server.ts'
 import { setDatabaseClock } from '../../support/time.ts'
 import { startMailServer } from './mail-server.ts'
 
@@ -49,11 +49,7 @@ async function again() {
   await twice()
 }
 
-async function put(path: string, body: object) {
-  const response = await server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body })
-  assert.equal(response.status, 200, response.text)
-  return response.body
-}
+const put = (path: string, body: object) => ok(server.admin(`/projects/${project.id}/${path}`, { method: 'PUT', body }))
 const list = async (path: string) => (await server.admin(`/projects/${project.id}/${path}`)).body.data
 const rows = (sql: string) => server.db.query(sql, [project.id])
 const arrived = (path: string) => receiver.arrivals.filter((one) => one.path === path)
@@ -234,11 +230,9 @@ test('quiet hours hold messages back until their end; one that is sent now is no
   await put('alerts/low', low)
   await twice()
   assert.equal(receiver.arrivals.length, 0)
-  const sent = await server.admin(`/projects/${project.id}/alert-messages`, {
-    method: 'POST',
-    body: { destination_id: 'owner' },
-  })
-  assert.equal(sent.status, 200)
+  await ok(
+    server.admin(`/projects/${project.id}/alert-messages`, { method: 'POST', body: { destination_id: 'owner' } }),
+  )
   await again()
   assert.deepEqual([mail.mails.length, receiver.arrivals.length], [1, 0])
   assert.match(mail.mails[0]!.data, /Sent by an operator\./)

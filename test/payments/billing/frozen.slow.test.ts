@@ -1,6 +1,6 @@
 // A process that stops in the middle of a charge or a refund holds up an erasure of the customer for seconds only.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import type { Query } from '../../../src/lib/pg/types.ts'
 import { ordersInProgress } from '../../../src/payments/billing/charge/row.ts'
@@ -8,12 +8,10 @@ import { settle as settleCharge } from '../../../src/payments/billing/charge/set
 import { claim } from '../../../src/payments/billing/refund/claim.ts'
 import { refundsInProgress } from '../../../src/payments/billing/refund/row.ts'
 import { settle as settleRefund } from '../../../src/payments/billing/refund/settle.ts'
-import { startBilling } from '../../support/billing.ts'
+import { startShop } from '../../support/billing.ts'
 import { refundOf } from './in-process.ts'
 
-const billing = await startBilling({}, { worker: false })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({}, { worker: false })
 
 const refused = { outcome: 'refused' } as const
 

@@ -1,12 +1,10 @@
 // Unknown outcomes: a time-out is never a failure, and every charge and refund ends in the right state by itself.
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settled, startBilling } from '../../support/billing.ts'
+import { settled, startBilling, startShop } from '../../support/billing.ts'
 
-const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '400' })
-after(() => billing.stop())
-const shop = await billing.organization()
+const { billing, shop } = await startShop({ PROVIDER_TIMEOUT_MS: '400' })
 
 /** The order of a charge that succeeded, if need be after a while: on a busy machine it may be late for this time-out too. */
 async function paid(user: string): Promise<string> {

@@ -4,7 +4,7 @@ import { after, afterEach, describe, test } from 'node:test'
 import type { Organization } from '../../support/billing.ts'
 import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
-import type { Json } from '../../support/server.ts'
+import { type Json, ok } from '../../support/server.ts'
 import {
   connectStripe,
   NOTIFIED_MERCHANT,
@@ -25,11 +25,8 @@ const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISO
 const REAL = `from=${day(-1)}&to=${day(2)}`
 const NOW = `${REAL}&test=true`
 
-async function finance(shop: Organization, path = '', period = NOW): Promise<Json> {
-  const { status, body } = await billing.server.admin(`/organizations/${shop.id}/finance${path}?${period}`)
-  assert.equal(status, 200)
-  return body
-}
+const finance = (shop: Organization, path = '', period = NOW) =>
+  ok(billing.server.admin(`/organizations/${shop.id}/finance${path}?${period}`))
 
 const fees = async (shop: Organization, period = NOW) =>
   ((await finance(shop, '/rows', period)).rows as Json[]).map(({ kind, amount, currency_code, fee, fee_currency }) =>
