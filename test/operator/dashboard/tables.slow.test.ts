@@ -197,8 +197,9 @@ describe('tables of the demo', () => {
       await column(`${subscriptions} and status = 'unpaid' ${newest}`),
     )
     const people = await demo.query(
-      `select coalesce(email, id) as who, coalesce((select status from subscriptions s
-         where s.project_id = 'demo' and s.profile_id = p.id order by created_at desc, id desc limit 1), '') as status
+      `select coalesce(email, id) as who, concat_ws(' ', (select status from subscriptions s
+         where s.project_id = 'demo' and s.profile_id = p.id order by created_at desc, id desc limit 1),
+         case when anonymized_at is not null then 'erased' end, case when preview then 'preview' end) as status
        from profiles p where project_id = 'demo' order by email is null, created_at desc, id desc limit 20`,
     )
     assert.deepEqual(
