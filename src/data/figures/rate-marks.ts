@@ -6,8 +6,7 @@ import { dayIn } from '../../core/tenants/reporting.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { COUNTED_DAYS } from './experiments.ts'
 import { DUE } from './renewals.ts'
-import { pays } from './sales.ts'
-import { end } from './subscriptions.ts'
+import { end, firstPayment } from './subscriptions.ts'
 
 /** Marks what depends on the rates of these days, of one organization or of all. */
 export async function markRates(query: Query, organization: string | null, from: string, to: string): Promise<void> {
@@ -48,9 +47,7 @@ const MARK = `
     cross join lateral (
       values ('subscriptions', u.created_at), ('subscriptions', ${end('u')}),
         ('renewals', case when u.status in ${DUE} and u.renews then u.period_ends_at end),
-        ('subscriptions', (
-          select f.created_at from transactions f
-          where f.project_id = p.id and f.subscription_id = u.id and ${pays('f', 'u')} order by f.created_at, f.id limit 1))
+        ('subscriptions', ${firstPayment('u', 'p.id')})
     ) d (family, at) where d.at is not null and isfinite(d.at)
   )
   insert into figure_marks (project_id, family, day) select id, family, day from changed`

@@ -15,6 +15,12 @@ export const isPaidByStatus = (row: string) =>
   `(${row}.status = 'active' or (${row}.status not in ('created', 'trialing') and not ${isTrial(row)}
     and not (${row}.status in ('expired', 'unpaid') and coalesce(${row}.period_ends_at, ${row}.cancelled_at) is null)))`
 
+/** SQL: the instant of the first payment for the subscription. */
+export const firstPayment = (subscription: string, project: string) => `(
+  select f.created_at from transactions f
+  where f.project_id = ${project} and f.subscription_id = ${subscription}.id and ${pays('f', subscription)}
+  order by f.created_at, f.id limit 1)`
+
 /** SQL: adds `paying.paid_from` to the subscription `u`: the instant of the first payment, or null if it was never paid for. */
 export const FIRST_PAYMENT = `left join lateral (
     select t.created_at as at from transactions t

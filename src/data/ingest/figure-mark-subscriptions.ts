@@ -4,7 +4,7 @@ import type { Scope } from '../../core/records/record.ts'
 import { dayIn, zoneOf } from '../../core/tenants/reporting.ts'
 import { DUE } from '../figures/renewals.ts'
 import { pays } from '../figures/sales.ts'
-import { end, isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
+import { end, firstPayment, isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import { differ, exposures, type Rule, reportRows } from './figure-mark-rules.ts'
 
 /** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
@@ -19,12 +19,6 @@ export const moneyOf = (from: string, profile: string, { project_id, organizatio
    join customers c on c.project_id = ${project_id} and c.profile_id = ${profile}
    ${reportRows('c', organization_id)} where ${where}`,
 ]
-
-/** SQL: the instant of the first payment for the subscription. */
-const firstPayment = (subscription: string, project: string) => `(
-     select f.created_at from transactions f
-     where f.project_id = ${project} and f.subscription_id = ${subscription}.id and ${pays('f', subscription)}
-     order by f.created_at, f.id limit 1)`
 
 /**
  * SQL: the days on which subscriptions of these profiles began to be paid for and ended, of people who have others: these decide whether

@@ -11,7 +11,7 @@ import { until } from '../../support/time.ts'
 const setup = setUpPrimerShop()
 const { charged, rowsOf, isActive } = setup
 
-const signedBy = (secret: string, body: string) => createHmac('sha256', secret).update(body).digest('base64')
+const signedBy = (secret: string, body: string | Buffer) => createHmac('sha256', secret).update(body).digest('base64')
 
 async function send(
   body: string,
@@ -133,7 +133,7 @@ for (const [what, body] of Object.entries(refused))
 
 test('400 for bytes that are not UTF-8', async () => {
   const body = Buffer.concat([Buffer.from('{"message":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')])
-  const signature = createHmac('sha256', PRIMER_SECRET).update(body).digest('base64')
+  const signature = signedBy(PRIMER_SECRET, body)
   const headers = { 'content-type': 'application/json', 'x-signature-primary': signature }
   assert.equal((await fetch(setup.account.eventsUrl, { method: 'POST', headers, body })).status, 400)
 })
