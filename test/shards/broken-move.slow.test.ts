@@ -5,6 +5,8 @@ import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
+import { beginPass, continuePass } from '../../src/data/figures/pass.ts'
+import { openDb } from '../../src/lib/pg/db.ts'
 import { tundish } from '../support/cli.ts'
 import type { Json } from '../support/server.ts'
 import { setUpPair } from './pair.ts'
@@ -204,6 +206,23 @@ test('1 and a sentence for a shard whose master key was replaced, which could de
     )
     await clusters[side].query(`update instance set value = substr(value, 2) where name = 'master key'`)
   }
+  await assertServedBy('a')
+})
+
+test('figures that were never computed cannot be computed in the last step, whose marks are copied', async () => {
+  const db = openDb({ url: clusters.a.url, applicationName: 'figures' })
+  assert.equal(await numberOf('a', 'figure_progress'), 0)
+  const pass = await beginPass(db, 'shop-app', { ifLocked: 'skip', writers: '[]' })
+  let result = 'not tried'
+  const compute = async () => {
+    await clusters.a.query(
+      `insert into figure_marks (project_id, family, day) values ('shop-app', 'visits', '2100-01-01')`,
+    )
+    result = await continuePass(db, pass!, () => false)
+  }
+  await moveWhile('Copying the rest', compute).finally(() => db.close())
+  assert.equal(result, 'locked')
+  await moveWhile('', async () => {}, ['b', 'a'])
   await assertServedBy('a')
 })
 

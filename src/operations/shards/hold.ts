@@ -1,5 +1,6 @@
 // Locks an organization for the last step of a move: its charges have ended, and nothing can change it.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LOCK_CLASS } from '../../data/figures/lock.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { isLockTimeout } from '../../lib/pg/errors.ts'
 import { identifier } from '../backup/sql-names.ts'
@@ -27,8 +28,8 @@ export async function untilChargesEnd({ query }: Connection, organization: strin
 }
 
 /**
- * Locks out imports and erasures by the locks of its projects, and background work by its rows. A new order refers to its
- * customer, so that none can be made.
+ * Locks out imports, erasures and the computing of figures by the locks of its projects, and other background work by its rows. A new
+ * order refers to its customer, so that none can be made.
  */
 export async function hold(connection: Connection, tables: TenantTable[], organization: string, projects: string[]) {
   try {
@@ -49,6 +50,11 @@ async function lockAll(connection: Connection, tables: TenantTable[], organizati
   await query(`set local lock_timeout = '${LOCK_SECONDS}s'`)
   await query(
     `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
+    [organization],
+  )
+  // Figures that were never computed have no row that could be locked.
+  await query(
+    `select pg_advisory_xact_lock(${LOCK_CLASS}, number) from projects where organization_id = $1 order by number`,
     [organization],
   )
   const locks = tables.flatMap(({ name, condition, held }) =>
