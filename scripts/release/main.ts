@@ -22,37 +22,51 @@ const USAGE = `npm run release -- [--snapshot] [--out FOLDER] [--platform NAME].
 RELEASE_KEY_FILE names the private key that signs the checksums; without it they are not signed.
 `
 
-const { values } = parseArgs({
-  options: {
-    out: { type: 'string' },
-    snapshot: { type: 'boolean', default: false },
-    platform: { type: 'string', multiple: true },
-    check: { type: 'boolean', default: false },
-    only: { type: 'string', multiple: true },
-    help: { type: 'boolean', default: false },
-  },
-})
-if (values.help) process.stdout.write(USAGE)
-else if (values.check) {
-  const { version } = readSource({ snapshot: true })
-  process.exitCode = (await check(folderOf(version), version, values.only)) ? 0 : 1
-} else await release()
-
-function folderOf(version: string): string {
-  return resolve(values.out ?? join(ROOT, 'release', version))
+try {
+  const options = readOptions()
+  if (options.help) process.stdout.write(USAGE)
+  else if (options.check) {
+    const { version } = readSource({ snapshot: true })
+    process.exitCode = (await check(folderOf(version, options), version, options.only)) ? 0 : 1
+  } else await release(options)
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`)
+  process.exitCode = 1
 }
 
-async function release(): Promise<void> {
-  const source = readSource({ snapshot: values.snapshot })
+type Options = ReturnType<typeof readOptions>
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      out: { type: 'string' },
+      snapshot: { type: 'boolean', default: false },
+      platform: { type: 'string', multiple: true },
+      check: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const unknown = values.platform?.find((name) => !PLATFORMS.some((platform) => platform.name === name))
+  if (unknown !== undefined) throw new Error(`There is no platform "${unknown}".\n${USAGE}`)
+  return values
+}
+
+function folderOf(version: string, { out }: Options): string {
+  return resolve(out ?? join(ROOT, 'release', version))
+}
+
+async function release(options: Options): Promise<void> {
+  const source = readSource({ snapshot: options.snapshot })
   const key = readKey(process.env['RELEASE_KEY_FILE'])
-  const out = folderOf(source.version)
+  const out = folderOf(source.version, options)
   rmSync(out, { recursive: true, force: true })
   const work = join(out, '.work')
   mkdirSync(work, { recursive: true })
   const say = (name: string) =>
     process.stdout.write(`${name}  ${(statSync(join(out, name)).size / 1e6).toFixed(1)} MB\n`)
 
-  for (const platform of PLATFORMS.filter(({ name }) => values.platform?.includes(name) ?? true)) {
+  for (const platform of PLATFORMS.filter(({ name }) => options.platform?.includes(name) ?? true)) {
     const name = `tundish-${source.version}-${platform.name}`
     const tree = join(work, name)
     stage(tree, platform, source)

@@ -1,5 +1,5 @@
 // Tries the artefacts of a release as their users would: npm run release -- --check. Needs root on Debian, for bare roots and images.
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { has } from '../run.ts'
 import { tryArchive } from './archive.ts'
@@ -28,13 +28,18 @@ const CHECKS: readonly Check[] = [
   { name: "the README's three ways to start", needs: ['git', 'npm', 'podman', 'runc'], run: tryReadme },
 ]
 
+const contains = (name: string, part: string) => name.toLowerCase().includes(part.toLowerCase())
+
 /** Runs all checks, or those whose name contains one of `only`, and prints a table. Returns whether none failed. */
 export async function check(out: string, version: string, only: readonly string[] = []): Promise<boolean> {
   if (!existsSync(join(out, 'SHA256SUMS')))
-    throw new Error(`${out} has no release: it has ${readdirSync(out).join(', ')}.`)
+    throw new Error(`${out} has no release: make it first, or name its folder with --out.`)
+  const unknown = only.find((part) => !CHECKS.some(({ name }) => contains(name, part)))
+  if (unknown !== undefined)
+    throw new Error(`No check has "${unknown}" in its name. There are: ${CHECKS.map(({ name }) => name).join('; ')}.`)
   let sound = true
   for (const { name, needs, run } of CHECKS) {
-    if (only.length > 0 && !only.some((part) => name.includes(part))) continue
+    if (only.length > 0 && !only.some((part) => contains(name, part))) continue
     const missing = [...needs.filter((program) => !has(program)), ...(process.getuid?.() === 0 ? [] : ['root'])]
     const result =
       missing.length > 0
