@@ -68,18 +68,24 @@ const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 
 /**
- * The access of the first group of the setting that the claim has, which is one group or a list; undefined if it has none. `ignoreCase` is for
+ * The access of the first group of the setting that the claim has, which is one group or a list, of texts or numbers; undefined if it has none. `ignoreCase` is for
  * e-mail addresses, which providers write as they were typed; of A to Z only, so that no other letter passes for one of them.
  */
 export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase = false } = {}): Access | undefined {
   const asCompared = ignoreCase ? lowerCase : (text: string) => text
-  const own = new Set(
-    [claim]
-      .flat()
-      .filter((one) => typeof one === 'string')
-      .map(asCompared),
-  )
+  const own = new Set(groupsOf(claim).map(asCompared))
   return groups.find(([group]) => own.has(asCompared(group)))?.[1]
+}
+
+/** ZITADEL sends an object: its names are the roles, and each has an object of the organizations that give it. */
+function groupsOf(claim: unknown): string[] {
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (isObject(claim))
+    return Object.keys(claim as object).filter((name) => isObject((claim as Record<string, unknown>)[name]))
+  return [claim]
+    .flat()
+    .filter((one) => typeof one === 'string' || typeof one === 'number')
+    .map(String)
 }
 
 const lowerCase = (text: string) => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())

@@ -18,7 +18,7 @@ import type { Access } from '../../core/tenants/access.ts'
 import { accessByGroups } from '../../core/tenants/group-access.ts'
 import { discover, refusesClient, withOlderKeys } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
-import { shorten } from '../../lib/text.ts'
+import { claimOf, clean, groupsIn, isVerified, nameOf } from './person-claims.ts'
 
 /** What is kept in the browser, sealed, from the way out to the way back. */
 export interface Begun {
@@ -160,31 +160,6 @@ function scopesOf(configuration: Configuration): string {
   return ['openid', 'profile', 'email', ...(known.includes('offline_access') ? ['offline_access'] : [])].join(' ')
 }
 
-/** The claim by its name, or by a path: `resource_access.tundish.roles`. */
-function claimOf(claims: Record<string, unknown>, name: string): unknown {
-  if (Object.hasOwn(claims, name)) return claims[name]
-  return name
-    .split('.')
-    .reduce<unknown>((value, part) => (value as Record<string, unknown> | null | undefined)?.[part], claims)
-}
-
-/** For the log, as they were sent: with a path, as ids, as objects. */
-const groupsIn = (claim: unknown): string[] =>
-  [claim]
-    .flat()
-    .slice(0, 50)
-    .map((one) => clean(typeof one === 'string' ? one : JSON.stringify(one)))
-
-/** Whether the address is the person's own: at many providers people enter whichever they like. */
-const isVerified = ({ email, email_verified }: Record<string, unknown>): boolean =>
-  // Amazon Cognito sends a text.
-  email === undefined || email_verified === true || email_verified === 'true'
-
-function nameOf(claims: Record<string, unknown>, subject: string): string {
-  const given = [claims.name, claims.preferred_username, claims.email].find((one) => typeof one === 'string' && one)
-  return clean((given as string | undefined) ?? subject)
-}
-
 /** What the provider refuses, and what cannot be trusted, is distinguished from a provider that does not respond. */
 async function refusals<T>(issuer: string, work: () => Promise<T | Refused>): Promise<T | Refused> {
   try {
@@ -236,6 +211,3 @@ const UNREACHABLE = new Set([
   'OAUTH_RESPONSE_IS_NOT_JSON',
   'OAUTH_PARSE_ERROR',
 ])
-
-/** A text of the provider that is shown and logged: one line, of a limited length. */
-const clean = (text: string, length = 100): string => shorten(text.replaceAll(/[\p{C}\s]+/gu, ' ').trim(), length)

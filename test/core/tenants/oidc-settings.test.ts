@@ -41,6 +41,15 @@ test('groups whose names are numbers keep their place in the setting', () => {
   assert.equal(accessByGroups(roles, ['10', '20', 'admins'])!.role, 'owner')
 })
 
+test('groups of a claim may be numbers, and the names of an object that says for each role who gives it, as ZITADEL sends', () => {
+  const { roles } = readConfig({ ...GOOD, OIDC_ROLES: '{"admins": "owner", "1001": "read"}' }).oidc!
+  const role = (claim: unknown) => accessByGroups(roles, claim)?.role
+  assert.deepEqual([role([7, 1001]), role(1001)], ['read', 'read'])
+  assert.equal(role({ staff: {}, admins: { '201982826478953724': 'acme.zitadel.cloud' } }), 'owner')
+  for (const claim of [{ admins: false }, { admins: null }, { admins: ['staff'] }, [{ admins: {} }]])
+    assert.equal(role(claim), undefined, JSON.stringify(claim))
+})
+
 test('mistakes are named, and no secret is repeated', () => {
   const roles = (value: unknown) => ({ ...GOOD, OIDC_ROLES: JSON.stringify(value) })
   const cases: [env: Record<string, string>, sentence: RegExp][] = [
