@@ -37,15 +37,16 @@ export function mountOidc(scope: FastifyInstance, app: App, provider: IdentityPr
   })
   scope.get(CALLBACK, async (request, reply) => {
     const all = begunOf(app, request)
-    const state = new URL(request.url, originOf(request)).searchParams.get('state')
+    const address = new URL(request.url, originOf(request))
+    const state = address.searchParams.get('state')
     const begun = all.find((one) => one.state === state)
     // It is used up, also by a sign-in that fails. What other tabs have begun stays.
     const others = all.filter((one) => one !== begun)
     if (begun) keepBegun(app, request, reply, others)
+    if (begun && asksToBeginAgain(address)) return reply.headers(DOCUMENT_HEADERS).redirect(oidcPath(begun.to), 303)
     if (all.length === 0) return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN, OPEN))
     // The check of another state is the library's.
     const { to, ...known } = begun ?? all[0]!
-    const address = new URL(request.url, originOf(request))
     const token = tokenOf(known, address)
     const result = await beginPersonSession(app, token, () => provider.finish(address, known))
     if (result === 'ended') return sendDocument(request, reply.code(400), 'Sign in', page(NOT_BEGUN, OPEN))
@@ -65,6 +66,11 @@ export const oidcPath = (to: string) => (to === '/' ? PATH : `${PATH}?${new URLS
 
 /** The listener refuses a `Host` that is not its own, and the provider an address that was not registered there. */
 const originOf = (request: FastifyRequest) => `${isSecure(request) ? 'https' : 'http'}://${request.headers.host}`
+
+/** Keycloak's response to a form that was left open while the person signed in in another tab: they come back without another form. */
+const asksToBeginAgain = ({ searchParams }: URL): boolean =>
+  searchParams.get('error') === 'temporarily_unavailable' &&
+  searchParams.get('error_description') === 'authentication_expired'
 
 /** The token of the session: the same for each request with this code, and known to this browser alone. */
 const tokenOf = ({ verifier }: Begun, { search }: URL) =>

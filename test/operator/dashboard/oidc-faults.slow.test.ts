@@ -115,6 +115,23 @@ test('two tabs that sign in at once are both signed in, in any order', async () 
   }
 })
 
+test('a sign-in whose form expired because of another tab begins again, and leads to its page', async () => {
+  const visitor = openVisitor()
+  const { url } = await visitor.submit(await visitor.begin(server.adminUrl, '/projects'), 'ada', CALLBACK)
+  url.searchParams.delete('code')
+  url.searchParams.set('error', 'temporarily_unavailable')
+  const unavailable = await visitor.go(url)
+  assert.deepEqual([unavailable.status, /cannot be reached/.test(unavailable.body)], [503, true])
+  const next = await visitor.submit(await visitor.begin(server.adminUrl, '/projects'), 'ada', CALLBACK)
+  next.url.searchParams.delete('code')
+  next.url.searchParams.set('error', 'temporarily_unavailable')
+  next.url.searchParams.set('error_description', 'authentication_expired')
+  const shown = await visitor.submit(await visitor.go(next.url), 'ada')
+  assert.deepEqual([shown.url.pathname, /Signed in as/.test(shown.body)], ['/projects', true], shown.body)
+  // It was used up: the provider's response begins no sign-in twice.
+  assert.equal((await visitor.go(next.url)).status, 400)
+})
+
 test('a way back that is visited again says so, and leads into the dashboard', async () => {
   const visitor = openVisitor()
   const wayBack = await visitor.submit(await visitor.begin(server.adminUrl), 'ada', CALLBACK)
