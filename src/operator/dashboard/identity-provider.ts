@@ -186,19 +186,31 @@ function refusalOf(error: unknown, issuer: string): Refused {
     const detail = `${issuer} does not accept the ${ofInstallation ? 'client secret' : 'access token'}.`
     return { why: isBusy(error) ? 'unreachable' : 'refused', detail, ofInstallation }
   }
-  if (error instanceof ClientError && UNREACHABLE.has(error.code ?? '')) return { why: 'unreachable', detail: issuer }
-  if (error instanceof ClientError) return { why: 'refused', detail: clean(error.message), ofInstallation: true }
+  if (isOfLibrary(error))
+    return UNREACHABLE.has(error.code)
+      ? { why: 'unreachable', detail: issuer }
+      : { why: 'refused', detail: sentenceOf(error), ofInstallation: true }
   // A connection that failed is a TypeError of fetch.
   if (error instanceof TypeError || error instanceof DOMException) return { why: 'unreachable', detail: issuer }
   throw error
 }
+
+/** Not all of its errors are a `ClientError`: that of a discovery document without an address of the sign-in page is none. */
+const isOfLibrary = (error: unknown): error is Error & { code: string } =>
+  error instanceof ClientError || (error instanceof Error && /^OAUTH_/.test((error as { code?: string }).code ?? ''))
+
+/** The sentence of the cause: most errors themselves say no more than that a response is invalid. */
+const sentenceOf = ({ message, cause }: Error): string =>
+  clean((cause instanceof Error && cause.message) || message, 300)
 
 /** What it says, with the sentence in which most providers give the reason: the code of Entra ID is in there alone. */
 function responseOf(
   { error, error_description }: AuthorizationResponseError | ResponseBodyError,
   issuer: string,
 ): string {
-  return `${issuer} answers "${clean(error)}"${error_description ? `: ${clean(error_description, 300)}` : '.'}`
+  // Some send a list or an object in place of a text.
+  const why = typeof error_description === 'string' ? error_description : JSON.stringify(error_description ?? '')
+  return `${issuer} answers "${clean(error)}"${/\w/.test(why) ? `: ${clean(why, 300)}` : '.'}`
 }
 
 /** Whether the provider fails, or limits requests: it says nothing of this one. */

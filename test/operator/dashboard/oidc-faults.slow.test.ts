@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
+import { readConfig } from '../../../src/config.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
+import { openIdentityProvider } from '../../../src/operator/dashboard/identity-provider.ts'
 import { tundish } from '../../support/cli.ts'
 import { startTestServer, type TestServer } from '../../support/server.ts'
 import { CLIENT, openProvider } from './identity-provider.ts'
@@ -368,6 +370,25 @@ test('without a role: the log has the groups as they were sent', async () => {
   const line = server.logLines().findLast((one) => one.includes('"why":"no role"'))
   const { detail, sent } = JSON.parse(line!)
   assert.deepEqual([detail, sent.slice(0, 2), sent[2].length], ['Alan', ['/admins', '{"name":"admins"}'], 100])
+})
+
+test('the log has the reason of a response that is not what the standard says, and no page fails', async () => {
+  const reason = () => JSON.parse(server.logLines().findLast((line) => line.includes('"why":"refused"'))!).detail
+  takeOver('/token', 400, { error: 'invalid_grant', error_description: ['The code has expired.'] })
+  assert.equal((await openVisitorAt('ada')).status, 403)
+  assert.equal(reason(), `${provider.issuer} answers "invalid_grant": ["The code has expired."]`)
+  provider.state.takenOver = undefined
+  provider.state.fault = ({ nonce: _, ...claims }) => claims
+  assert.equal((await openVisitorAt('ada')).status, 403)
+  provider.state.fault = undefined
+  assert.equal(reason(), 'JWT "nonce" (nonce) claim missing')
+  const { oidc } = readConfig(server.env)
+  takeOver('/.well-known/openid-configuration', 200, { issuer: provider.issuer })
+  assert.deepEqual(await openIdentityProvider(oidc!, { monotonicMs: () => 0 }).begin(`${server.adminUrl}${CALLBACK}`), {
+    why: 'refused',
+    detail: 'authorization server metadata does not contain a valid "as.authorization_endpoint"',
+    ofInstallation: true,
+  })
 })
 
 test('the log has the reason of the provider, and of a session that will be short', async () => {
