@@ -1,5 +1,6 @@
 // The command line: a table of its commands. Only the module of the command that runs is loaded.
 import './lib/relative-imports.ts'
+import './lib/slow-connections.ts'
 import { Command, CommanderError } from 'commander'
 import { guard, watchOutput } from './cli/commands/command.ts'
 import { takeEnvFile } from './cli/commands/env-file.ts'
