@@ -4,9 +4,11 @@ import type { Outcome } from '../../core/events/send.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { MailSettings } from '../../lib/mail-settings.ts'
 
-// The mail server has this long for each step, and for all of them: a server that sends a line now and then would hold up all other
-// messages, and after the lease of the queue another process would send the mail too.
-const STEP_MS = 10_000
+// The mail server has this long until it greets.
+const CONNECT_MS = 10_000
+// And this long for all of its replies: it may examine the mail before the last of them, and one that it has taken would be sent again if the
+// reply were not waited for. A server that sends a line now and then would hold up all other messages, and after the lease of the queue
+// another process would send the mail too.
 const DEADLINE_MS = 60_000
 
 interface Mail {
@@ -32,8 +34,14 @@ export async function sendMail(
 ): Promise<Omit<Outcome, 'answer'>> {
   if (!settings) return failed('No mail server is set: SMTP_URL and SMTP_FROM.')
   const { url: server, from } = settings
-  const steps = { connectionTimeout: STEP_MS, greetingTimeout: STEP_MS, socketTimeout: STEP_MS, dnsTimeout: STEP_MS }
-  const transport = createTransport({ url: server, ...steps, disableFileAccess: true, disableUrlAccess: true })
+  const connecting = { connectionTimeout: CONNECT_MS, greetingTimeout: CONNECT_MS, dnsTimeout: CONNECT_MS }
+  const transport = createTransport({
+    url: server,
+    ...connecting,
+    socketTimeout: deadlineMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
   try {
     const text = [...lines.map(hideSecrets), ...(url === undefined ? [] : ['', url])].join('\n')
     const domain = new URL(server).hostname
@@ -64,7 +72,11 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ETLS: 'The connection to the mail server could not be encrypted.',
   EENVELOPE: 'The mail server rejects the address.',
   EMESSAGE: 'The mail server rejects the message.',
+  EPROTOCOL: 'The mail server refuses the connection.',
 }
+
+// The response to an address where it is authentication that is missing.
+const NEEDS_PASSWORD = 530
 
 interface MailError {
   code?: string
@@ -77,6 +89,7 @@ interface MailError {
 const isOfTls = (code = '') => /^(?!EAI).*_/.test(code)
 
 function reason({ code, originalCode, responseCode }: MailError): string {
+  if (responseCode === NEEDS_PASSWORD) return 'The mail server wants a user name and a password in SMTP_URL (530).'
   const [key, detail] = isOfTls(originalCode) ? ['ETLS', originalCode] : [code ?? '', responseCode]
   const sentence = SENTENCES[key] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
   return detail === undefined ? sentence : `${sentence.slice(0, -1)} (${detail}).`

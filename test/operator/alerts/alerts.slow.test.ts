@@ -363,6 +363,28 @@ test('a mail server that is down, or whose connection cannot be encrypted, is an
   assert.match(plain.error!, /^The connection to the mail server could not be encrypted \(ERR_SSL_\w+\)\.$/)
 })
 
+test('a mail server that examines a mail for more than ten seconds has taken it, so that it is not sent again', async () => {
+  mail.state.examinesMs = 11_000
+  try {
+    const sent = await sendMail({ url: mail.url, from: FROM }, 'owner@example.com', SIMPLE)
+    assert.deepEqual([sent.status, sent.error, mail.mails.length], [250, undefined, 1])
+  } finally {
+    mail.state.examinesMs = 0
+  }
+})
+
+test('a mail server that wants a password, or takes no connections, is not called one that rejects the address', async () => {
+  const sent = async () => (await sendMail({ url: mail.url, from: FROM }, 'owner@example.com', SIMPLE)).error
+  try {
+    mail.state.asksForPassword = true
+    assert.equal(await sent(), 'The mail server wants a user name and a password in SMTP_URL (530).')
+    mail.state.isBusy = true
+    assert.equal(await sent(), 'The mail server refuses the connection (421).')
+  } finally {
+    Object.assign(mail.state, { asksForPassword: false, isBusy: false })
+  }
+})
+
 test('a mail server that never ends its reply is left at the deadline, and when the process stops', {
   timeout: 60_000,
 }, async () => {

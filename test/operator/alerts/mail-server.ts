@@ -9,9 +9,18 @@ export interface Mail {
   data: string
 }
 
+interface State {
+  refuses: boolean
+  stalls: boolean
+  /** How long it examines a mail that it has taken before it says so. */
+  examinesMs: number
+  asksForPassword?: boolean
+  isBusy?: boolean
+}
+
 export async function startMailServer() {
   const mails: Mail[] = []
-  const state = { refuses: false, stalls: false }
+  const state: State = { refuses: false, stalls: false, examinesMs: 0 }
   const server = createServer((socket) => talk(socket, mails, state))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -24,7 +33,7 @@ export async function startMailServer() {
 }
 
 /** As much of SMTP (RFC 5321) as a client needs that authenticates and sends one mail. */
-function talk(socket: Socket, mails: Mail[], state: { refuses: boolean; stalls: boolean }): void {
+function talk(socket: Socket, mails: Mail[], state: State): void {
   let [received, to, data] = ['', '', undefined as string | undefined]
   const say = (line: string) => socket.write(`${line}\r\n`)
   const take = (line: string) => {
@@ -35,7 +44,7 @@ function talk(socket: Socket, mails: Mail[], state: { refuses: boolean; stalls: 
       }
       mails.push({ to, data })
       data = undefined
-      say('250 kept')
+      setTimeout(() => say('250 kept'), state.examinesMs)
       return
     }
     const verb = line.slice(0, 4).toUpperCase()
@@ -45,7 +54,8 @@ function talk(socket: Socket, mails: Mail[], state: { refuses: boolean; stalls: 
       // A reply that never ends, of which a line comes now and then.
       const timer = setInterval(() => say('250-wait'), 50)
       socket.on('close', () => clearInterval(timer))
-    } else if (verb === 'MAIL') say(state.refuses ? '451 not now, someone@example.com' : '250 ok')
+    } else if (verb === 'MAIL' && state.asksForPassword) say('530 5.7.0 Authentication Required')
+    else if (verb === 'MAIL') say(state.refuses ? '451 not now, someone@example.com' : '250 ok')
     else if (verb === 'RCPT') {
       to = /<(.*)>/.exec(line)![1]!
       say('250 ok')
@@ -62,5 +72,5 @@ function talk(socket: Socket, mails: Mail[], state: { refuses: boolean; stalls: 
     received = lines.pop()!
     for (const line of lines) take(line)
   })
-  say('220 here')
+  say(state.isBusy ? '421 too many connections' : '220 here')
 }
