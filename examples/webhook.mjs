@@ -7,7 +7,7 @@ function stop(why) {
   process.exit(1)
 }
 const { WEBHOOK_SECRET, PORT = '3000' } = process.env
-if (!WEBHOOK_SECRET) stop('Set WEBHOOK_SECRET to the webhook_secret of the project: whsec_…')
+if (!WEBHOOK_SECRET?.startsWith('whsec_')) stop('Set WEBHOOK_SECRET to the webhook_secret of the project: whsec_…')
 const key = Buffer.from(WEBHOOK_SECRET.replace('whsec_', ''), 'base64')
 
 function isGenuine({ 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': given = '' }, body) {

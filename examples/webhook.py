@@ -2,7 +2,7 @@
 import base64, hashlib, hmac, json, os, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-if not os.environ.get("WEBHOOK_SECRET"):
+if not os.environ.get("WEBHOOK_SECRET", "").startswith("whsec_"):
     sys.exit("Set WEBHOOK_SECRET to the webhook_secret of the project: whsec_…")
 KEY = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 

@@ -298,6 +298,19 @@ for (const [name, changes, sentence] of [
       assert.deepEqual([code, errors.trimEnd().split('\n').length], [1, 1], errors)
     })
 
+for (const ending of ['mjs', 'py'])
+  test(`webhook.${ending} ends with one sentence where the project's key is given as its webhook_secret`, {
+    skip: LANGUAGES[ending]!.missing,
+  }, async () => {
+    const before = { ...env }
+    // A port that is in use, so that a program that takes the key ends as well.
+    Object.assign(env, { WEBHOOK_SECRET: shop.projectKey, PORT: new URL(billing.server.url).port })
+    const running = run(`webhook.${ending}`, [])
+    Object.assign(env, before)
+    const { code, errors } = await running
+    assert.deepEqual([code, errors], [1, 'Set WEBHOOK_SECRET to the webhook_secret of the project: whsec_…\n'])
+  })
+
 test('webhook.sh says why an endpoint is refused', async () => {
   const { code, errors } = await run('webhook.sh', [shop.projectId, 'ftp://127.0.0.1/hook'])
   assert.deepEqual([code, errors.includes('{"message":"url must be a URL')], [1, true], errors)
