@@ -9,9 +9,12 @@ import { checkEndpointUrl } from './endpoints.ts'
 export const DESTINATION_KINDS = ['webhook', 'slack', 'email'] as const
 export type DestinationKind = (typeof DESTINATION_KINDS)[number]
 
+// `webhook listen` forwards events, not alerts.
+const LOCAL = 'For a program on this machine, set WEBHOOK_ALLOW_PRIVATE=true.'
+
 /** The normalized address, or a 400. Host names are checked when a message is sent, as those of webhooks. */
 export function checkAddress(kind: DestinationKind, address: string, rules: { allowPrivate: boolean }): string {
-  if (kind !== 'email') return checkEndpointUrl(address, rules, 'address')
+  if (kind !== 'email') return checkEndpointUrl(address, rules, 'address', LOCAL)
   if (isMailAddress(address)) return address
   throw new ApiError(400, 'invalid_value', 'address must be one e-mail address for the kind email.')
 }

@@ -174,16 +174,19 @@ interface UrlRules {
 }
 
 const MAX_URL_CHARACTERS = 2048
-const LOCAL =
+const LISTEN =
   'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
-/** The normalized address, or a 400 for one that is visibly wrong, which calls it `name`. Host names are checked at each delivery. */
-export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules, name = 'url'): string {
+/**
+ * The normalized address, or a 400 for one that is visibly wrong, which calls it `name` and says by `local` how to reach this machine.
+ * Host names are checked at each delivery.
+ */
+export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules, name = 'url', local = LISTEN): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
   const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!url || !protocols.includes(url.protocol)) {
-    const hint = url?.protocol === 'http:' ? ` ${LOCAL}` : ''
+    const hint = url?.protocol === 'http:' ? ` ${local}` : ''
     throw new ApiError(400, 'invalid_endpoint_url', `${name} must be a URL and ${rule}.${hint}`)
   }
   if (url.username || url.password)
@@ -194,7 +197,7 @@ export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules, name
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isPublic = isIP(host) ? isPublicAddress(host) : !/(^|\.)localhost\.?$/i.test(host)
   if (!allowPrivate && !isPublic)
-    throw new ApiError(400, 'endpoint_address_not_public', `${name} must have a public address. ${LOCAL}`)
+    throw new ApiError(400, 'endpoint_address_not_public', `${name} must have a public address. ${local}`)
   return url.href
 }
 

@@ -77,6 +77,16 @@ test('a local webhook address is refused with the command and the setting that a
   }
 })
 
+test('a local address of alerts is refused with the setting that allows it, and no command that forwards no alerts', async () => {
+  const strict = { ...env, WEBHOOK_ALLOW_PRIVATE: 'false' }
+  const set = ['alert', 'destination', 'set', 'team', '--project', PROJECT, '--kind', 'slack', '--address']
+  for (const address of ['http://127.0.0.1:3000/', 'https://localhost/']) {
+    const { code, stderr } = await tundishAgain([...set, address], strict)
+    assert.equal(code, 2)
+    assert.match(stderr, /\. For a program on this machine, set WEBHOOK_ALLOW_PRIVATE=true\.\n$/, address)
+  }
+})
+
 test('webhook listen forwards each new event of its kinds once, signed, without an endpoint', async () => {
   const receiver = await startReceiver(({ body }) => (body.includes('first') ? 204 : 500))
   await events.event({ data: { old: true } })
