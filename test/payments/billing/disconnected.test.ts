@@ -9,7 +9,9 @@ import { honest } from './scripted-provider.ts'
 const setup = setUpCharges()
 const { context, order, request } = setup
 
-const notSetUp = { status: 400, code: 'provider_not_set_up' }
+const message =
+  'The saved card belongs to the payment provider "simulator", which is not set up here with the merchant account "merchant-1".'
+const notSetUp = { status: 400, code: 'provider_not_set_up', message }
 
 test('a charge: 400, the customer can be charged by another account at once, and the key is free', async () => {
   const connected = context({ merchantId: 'merchant-1', charge: never })

@@ -18,10 +18,11 @@ export async function providerOf(
 ): Promise<Provider> {
   const provider = await providers.of(organizationId, psp, psp_merchant_id)
   if (provider) return provider
+  const account = psp_merchant_id === null ? '' : ` with the merchant account "${psp_merchant_id}"`
   throw new ApiError(
     400,
     'provider_not_set_up',
-    `The saved card belongs to the payment provider "${psp}", which is not set up here.`,
+    `The saved card belongs to the payment provider "${psp}", which is not set up here${account}.`,
   )
 }
 
