@@ -159,44 +159,16 @@ export function id(text: string | null | undefined, href?: string): Piece {
   return html`<span class="id">${shown}<button type="button" class="copy" data-copy="${text}" aria-label="Copy ${text}" hidden></button></span>`
 }
 
-const TONES: Record<string, string> = {
-  active: 'good',
-  succeeded: 'good',
-  sent: 'good',
-  enabled: 'good',
-  published: 'good',
-  ok: 'good',
-  done: 'good',
-  allowed: 'good',
-  live: 'good',
-  on: 'good',
-  off: 'warn',
-  open: 'calm',
-  running: 'calm',
-  following: 'calm',
-  waiting: 'calm',
-  revoked: 'warn',
-  trialing: 'calm',
-  processing: 'calm',
-  pending: 'calm',
-  refunded: 'calm',
-  'charged back': 'poor',
-  won: 'good',
-  'partially refunded': 'calm',
-  paused: 'warn',
-  unpaid: 'warn',
-  cancelled: 'warn',
-  warning: 'warn',
-  behind: 'warn',
-  failed: 'poor',
-  failing: 'poor',
-  expired: 'flat',
-  disabled: 'poor',
-  erased: 'flat',
+const TONES = {
+  good: 'active, succeeded, sent, enabled, published, ok, done, allowed, live, on, won',
+  calm: 'open, running, following, waiting, trialing, processing, pending, refunded, partially refunded',
+  warn: 'off, revoked, paused, unpaid, cancelled, warning, behind',
+  poor: 'charged back, failed, failing, disabled',
 }
+const TONE_OF = new Map(Object.entries(TONES).flatMap(([tone, words]) => words.split(', ').map((word) => [word, tone])))
 
 export function status(word: string | null | undefined): Piece {
-  return word ? html`<span class="badge ${TONES[word] ?? 'flat'}">${word}</span>` : NONE
+  return word ? html`<span class="badge ${TONE_OF.get(word) ?? 'flat'}">${word}</span>` : NONE
 }
 
 /** A bar for a share from 0 to 1. It is an SVG because the Content-Security-Policy forbids style attributes. */
