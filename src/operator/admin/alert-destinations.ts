@@ -15,7 +15,7 @@ import { instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { ALERTS_TAG, checkAlertId, ensureAlertSettings, refuseTooMany } from './alert-settings.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import { change, type Input } from './operation.ts'
+import { change } from './operation.ts'
 
 const PATH = '/projects/:project_id/alert-destinations'
 const ONE = `${PATH}/:destination_id`
@@ -45,11 +45,9 @@ const destination = shape('AlertDestination', 'd', {
 interface Given {
   kind: DestinationKind
   address: string
-  receives?: string[]
 }
 
-const addressOf = ({ body }: Pick<Input, 'body'>, { config }: Pick<App, 'config'>): string => {
-  const { kind, address } = body as unknown as Given
+const addressOf = ({ kind, address }: Given, { config }: App): string => {
   if (kind === 'email' && !config.mail)
     throw new ApiError(409, 'operation_refused', 'E-mails need a mail server: set SMTP_URL and SMTP_FROM.')
   return checkAddress(kind, address, { allowPrivate: config.webhookAllowPrivate })
@@ -105,14 +103,14 @@ const put = change({
     ),
   }),
   response: destination.schema,
-  checkInput(input, app) {
-    checkAlertId('destination_id', input.params.destination_id!)
-    addressOf(input, app)
+  checkInput({ params, body }, app) {
+    checkAlertId('destination_id', params.destination_id!)
+    addressOf(body, app)
   },
   async change(query, { params, body }, app) {
     const [projectId, id] = [params.project_id!, params.destination_id!]
-    const { kind, receives = [] } = body as unknown as Given
-    const address = addressOf({ body }, app)
+    const { kind, receives = [] } = body
+    const address = addressOf(body, app)
     await ensureAlertSettings(query, projectId)
     const before = await find(query, params)
     if (!before) await refuseTooMany(query, projectId, 'alert_destinations', MAX_DESTINATIONS, 'destinations of alerts')

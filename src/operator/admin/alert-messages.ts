@@ -47,7 +47,7 @@ const send = change({
     messages: Type.Array(Type.String(), { description: 'The messages.' }),
   }),
   async change(query, { params, body }) {
-    const only = (body.destination_id as string | undefined) ?? null
+    const only = body.destination_id ?? null
     const rows = await query(SEND, [params.project_id!, only])
     if (rows.length === 0 && only !== null) throw notFound('destination of alerts', only)
     if (rows.length === 0)

@@ -87,7 +87,7 @@ const put = change({
     const projectId = params.project_id!
     await ensureAlertSettings(query, projectId)
     const before = await read(query, projectId)
-    const { digest_hour = null, quiet_from = null, quiet_to = null } = body as Record<string, number>
+    const { digest_hour = null, quiet_from = null, quiet_to = null } = body
     await query(SET, [projectId, digest_hour, quiet_from, quiet_to])
     const result = await read(query, projectId)
     return { entry: { action: 'alerts.configured', target: `project ${projectId}`, before, after: result }, result }

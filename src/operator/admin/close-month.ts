@@ -46,15 +46,15 @@ const close = act({
     rows: Type.Integer({ description: 'How many rows it has.' }),
     closed_at: Type.String({ format: 'date-time', description: 'When it was closed.' }),
   }),
-  checkInput: ({ body }) => void readMonth('month', String(body.month)),
+  checkInput: ({ body }) => void readMonth('month', body.month),
   entry: ({ params, body }) => ({
     action: 'finance.close_asked',
     target: `organization ${params.organization_id}`,
-    after: { month: String(body.month) },
+    after: { month: body.month },
   }),
   async describe({ db }, { params, body }) {
     const id = params.organization_id!
-    const first = readMonth('month', String(body.month))
+    const first = readMonth('month', body.month)
     await requireOrganization(db.query, id)
     await requireClosable(db.query, id, first)
     const sums = sumsOf(await financeTotals(db, id, { ...monthPeriod(first), test: false }))
@@ -66,8 +66,8 @@ const close = act({
   },
   async act(app, { params, body }) {
     const id = params.organization_id!
-    const { rows, closed_at } = await closeMonth(app, id, readMonth('month', String(body.month)))
-    return { month: String(body.month), rows, closed_at }
+    const { rows, closed_at } = await closeMonth(app, id, readMonth('month', body.month))
+    return { month: body.month, rows, closed_at }
   },
 })
 

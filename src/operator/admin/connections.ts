@@ -1,5 +1,5 @@
 // Credentials of merchant accounts at their payment providers: set and removed, never returned.
-import { Type, type TypeOf } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { adapterOf, connectAccount, disconnectAccount } from '../../payments/providers/connect.ts'
 import { checkLabel } from './merchant-accounts.ts'
 import { act, change, type Input } from './operation.ts'
@@ -23,8 +23,6 @@ const connection = Type.Named('MerchantAccountCredentials', {
     }),
   ),
 })
-
-type Credentials = TypeOf<typeof connection>
 
 const connected = Type.Object(
   {
@@ -75,12 +73,12 @@ export const connections = [
     body: connection,
     response: connected,
     entry(input) {
-      const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
+      const { sandbox, secret_key, webhook_secrets } = input.body
       const after = { sandbox, key_last4: secret_key?.slice(-4), webhook_secrets: webhook_secrets?.length }
       return { action: 'merchant_account.connect_asked', target: targetOf(input), after }
     },
     async act({ db, seal, clock, config, simulatorUrls }, input) {
-      const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
+      const { sandbox, secret_key, webhook_secrets } = input.body
       const name = nameOf(input)
       checkLabel('psp', name.psp)
       checkLabel('psp_merchant_id', name.merchantId)

@@ -28,7 +28,7 @@ const getBalance = reading({
   columns: ['unit', 'balance', 'held', 'available'],
   response: balancesOut,
   async run({ db }, { params, query }) {
-    return jsonOf({ balances: await balancesOf(db.query, params.organization_id!, query.external_id as string) })
+    return jsonOf({ balances: await balancesOf(db.query, params.organization_id!, query.external_id) })
   },
 })
 
@@ -100,7 +100,7 @@ const setCredits = change({
   response: Type.Object({ debt: Type.Boolean({ description: 'The setting from now on.' }) }, { title: 'CreditsSet' }),
   async change(query, { params, body }) {
     const organization = params.organization_id!
-    const after = { debt: body.debt as boolean }
+    const after = { debt: body.debt }
     const [row] = await query('select credits_debt from organizations where id = $1 for no key update', [organization])
     await query('update organizations set credits_debt = $2 where id = $1', [organization, after.debt])
     const before = { debt: row!.credits_debt === 't' }

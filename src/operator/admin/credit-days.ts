@@ -70,14 +70,14 @@ const getDays = reading({
     { title: 'CreditDays' },
   ),
   checkInput({ query }) {
-    const { from, to } = query as { from: string; to?: string }
+    const { from, to } = query
     const first = Date.parse(readDay('from', from))
     const days = to === undefined ? 0 : (Date.parse(readDay('to', to)) - first) / DAY_MS
     if (days < 0) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
     if (days > MAX_DAYS) throw new ApiError(400, 'invalid_value', 'The period must have at most three years.')
   },
   async run({ db }, { params, query }) {
-    const { from, to = null, unit = null } = query as { from: string; to?: string; unit?: string }
+    const { from, to = null, unit = null } = query
     const rows = await db.readLong(
       {
         text: `select ${creditDay.columns} from (${DAYS}) d

@@ -64,7 +64,7 @@ const createUnit = change({
   },
   async change(query, input) {
     const { organization_id, unit: id } = input.params as { organization_id: string; unit: string }
-    const { name = id, decimals = 0 } = input.body as { name?: string; decimals?: number }
+    const { name = id, decimals = 0 } = input.body
     const low = lowOf(input)
     await query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization_id])
     const made = await query(
@@ -103,7 +103,7 @@ const setUnit = change({
     const { organization_id, unit: id } = params as { organization_id: string; unit: string }
     const sent = readLow(exact.low_below)
     const before = await lockUnit(query, organization_id, id)
-    const { name = before.name } = body as { name?: string }
+    const { name = before.name } = body
     const low = sent === undefined ? before.low_below : fitting(sent, { unit: id, decimals: Number(before.decimals) })
     await query('update credit_units set name = $3, low_below = $4 where organization_id = $1 and unit = $2', [
       ...[organization_id, id, name, low],

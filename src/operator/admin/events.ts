@@ -113,7 +113,7 @@ const send = change({
   async change(query, { params, body }) {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
     if (!isUuid(event_id)) throw notFound('event', event_id)
-    const { endpoint_id } = body as { endpoint_id?: string }
+    const { endpoint_id } = body
     const endpoints = await sendAgain(query, project_id, event_id.toLowerCase(), endpoint_id)
     const after = { endpoints, ...(endpoint_id !== undefined && { endpoint_id }) }
     return {

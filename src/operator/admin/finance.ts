@@ -8,7 +8,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import { financeCurrency } from '../../payments/billing/finance/currency.ts'
-import { type PeriodGiven, readPeriod } from '../../payments/billing/finance/period.ts'
+import { readPeriod } from '../../payments/billing/finance/period.ts'
 import { closedMonths, financeRows, financeTotals, type Place } from '../../payments/billing/finance/report.ts'
 import { financeRow, financeRowWithoutPeople, financeTotal } from '../../payments/billing/finance/shapes.ts'
 import { financeSums, sumsOf } from '../../payments/billing/finance/sums.ts'
@@ -35,9 +35,6 @@ const periodFields = {
     Type.Boolean({ default: false, description: 'Test money instead of real money; the two are never added.' }),
   ),
 }
-
-type Given = PeriodGiven & { test?: boolean }
-type RowsAsked = Given & { psp?: string; psp_merchant_id?: string; after?: string; limit?: number }
 
 export const zoneField = Type.String({
   description:
@@ -84,9 +81,9 @@ const totals = reading({
     ...financeSums,
     totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then merchant account.' }),
   }),
-  checkInput: ({ query }) => void readPeriod(query as Given),
+  checkInput: ({ query }) => void readPeriod(query),
   async run({ db }, { params, query }) {
-    const { test = false, ...given } = query as Given
+    const { test = false, ...given } = query
     const period = readPeriod(given)
     const id = params.organization_id!
     const rows = await financeTotals(db, id, { ...period, test })
@@ -122,7 +119,7 @@ const rows = reading({
     rows: Type.Array(financeRow.schema, { description: 'The movements.' }),
   }),
   checkInput({ query }) {
-    const { after, psp, psp_merchant_id, ...given } = query as RowsAsked
+    const { after, psp, psp_merchant_id, ...given } = query
     if (psp === undefined && psp_merchant_id !== undefined)
       throw new ApiError(400, 'invalid_parameter', 'psp_merchant_id needs psp, the payment provider of the account.')
     readPeriod(given)
@@ -130,7 +127,7 @@ const rows = reading({
   },
   async run({ db }, { params, query, access }) {
     const row = hasRight(access, 'people') ? financeRow : financeRowWithoutPeople
-    const { after, limit = DEFAULT_LIMIT, test = false, psp, psp_merchant_id, ...given } = query as RowsAsked
+    const { after, limit = DEFAULT_LIMIT, test = false, psp, psp_merchant_id, ...given } = query
     const account = psp === undefined ? undefined : { psp, merchantId: psp_merchant_id ?? null }
     const period = readPeriod(given)
     const id = params.organization_id!

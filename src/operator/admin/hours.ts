@@ -53,7 +53,7 @@ const today = reading({
     }
   },
   async run({ db }, { params, query }) {
-    const { test = false } = query as { test?: boolean }
+    const { test = false } = query
     await readHorizon(db, params.project_id!)
     const [{ hours, ...others }, { today: _today, ...now }] = await Promise.all([
       readHours(db, params.project_id!, { test, filters: filtersOf(query) }),

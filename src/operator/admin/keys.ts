@@ -39,13 +39,6 @@ const keyMade = Type.Named('SecretKeyMade', {
 
 const revoked = Type.Named('KeyRevoked', { id: Type.String({ description: 'Identifier of the key.' }) })
 
-type KeyToMake = {
-  name: string
-  scope?: string[]
-  expires_seconds?: number
-  rate_limit?: string
-}
-
 /** The operations on the keys of one kind of tenant. */
 function keysOf<W extends 'organization' | 'project'>(what: W) {
   const param = `${what}_id`
@@ -114,12 +107,12 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       }),
       response: keyMade,
       checkInput({ body, access }) {
-        const { scope, rate_limit } = body as unknown as KeyToMake
+        const { scope, rate_limit } = body
         requireMaker(access, scope ?? null)
         if (rate_limit !== undefined) readKeyRate(rate_limit)
       },
       async change(query, { params, body }, { seal }) {
-        const { name, scope, expires_seconds: seconds, rate_limit } = body as unknown as KeyToMake
+        const { name, scope, expires_seconds: seconds, rate_limit } = body
         checkName(name)
         const unique = scope && scopes.filter((one) => scope.includes(one))
         const rate = rate_limit === undefined ? null : readKeyRate(rate_limit)
@@ -150,7 +143,7 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       }),
       response: keyMade,
       async change(query, { params, body, access }, { seal }) {
-        const { overlap_seconds = 0 } = body as { overlap_seconds?: number }
+        const { overlap_seconds = 0 } = body
         const tenant = await tenantOf(query, params)
         const result = await rotateKey(query, seal, tenant, params.key_id!, overlap_seconds)
         requireMaker(access, result.scopes)

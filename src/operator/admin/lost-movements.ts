@@ -66,7 +66,7 @@ const adopt = act({
       merchantId: psp_merchant_id!,
       transactionId: transaction_id!,
     }
-    const order = await adoptLost(billingContext(app), lost, body.external_id as string | undefined)
+    const order = await adoptLost(billingContext(app), lost, body.external_id)
     return { order_id: order.order_id, external_id: order.external_id, status: order.status }
   },
 })
@@ -87,7 +87,7 @@ const accept = change({
   response: lostMovement.schema,
   async change(query, { params, body }) {
     const key = ['organization_id', 'psp', 'psp_merchant_id', 'transaction_id'].map((name) => params[name]!)
-    const [row] = await query(ACCEPT, [...key, String(body.because)])
+    const [row] = await query(ACCEPT, [...key, body.because])
     if (!row) throw notFound('lost movement', params.transaction_id!)
     const result = lostMovement.readNamed(row)
     return {

@@ -59,19 +59,18 @@ const putMerchantAccount = change({
   checkInput({ params, body }) {
     checkLabel('psp', params.psp!)
     checkLabel('psp_merchant_id', params.psp_merchant_id!)
-    if (hasControlCharacters(String(body.region ?? '')))
+    if (hasControlCharacters(body.region ?? ''))
       throw new ApiError(400, 'invalid_value', 'region must not have control characters.')
-    for (const code of (body.currencies as string[] | undefined) ?? []) currencyOf(code)
+    for (const code of body.currencies ?? []) currencyOf(code)
   },
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
-    const given = body as { region?: string | null; currencies?: string[] }
-    const offered = given.currencies && [...new Set(given.currencies.map(currencyOf))]
+    const offered = body.currencies && [...new Set(body.currencies.map(currencyOf))]
     const key = [organization_id!, psp!, psp_merchant_id!]
     await lockOrganization(query, organization_id!)
     const [before] = await query(`${READ_SETTINGS} for no key update`, key)
     const currencies = offered ?? JSON.parse(before?.currencies ?? '[]')
-    const region = given.region === undefined ? (before?.region ?? null) : given.region
+    const region = body.region === undefined ? (before?.region ?? null) : body.region
     await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
     const [row] = await query(FIND_ACCOUNT, key)
     const result = merchantAccount.readNamed(row!)

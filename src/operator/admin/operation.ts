@@ -7,22 +7,24 @@ import { sharingSums } from '../../data/figures/combined.ts'
 import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
 import type { Json } from '../../lib/json/json.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import type { ObjectSchema, Schema } from '../../lib/shape/schema.ts'
+import type { ObjectSchema, Schema, Typed } from '../../lib/shape/schema.ts'
 import { requireTenant } from './exist.ts'
 import { requireReach, requireRight } from './reach.ts'
 
+type Fields = Record<string, unknown>
+
 /** The input of a call: parameters of the path, the query and the body as their schemas read them. */
-export interface Input {
+export interface Input<Query = Fields, Body = Fields> {
   params: Record<string, string>
-  query: Record<string, unknown>
-  body: Record<string, unknown>
+  query: Query
+  body: Body
   /** The same body with the digits of its numbers as they were sent, for amounts. If left out, `body` is exact. */
-  exact?: Record<string, unknown>
+  exact?: Fields
   /** Of the operator who calls. */
   access: Access
 }
 
-interface Declared<I extends string, T> {
+interface Declared<I extends string, T, In> {
   /** The operationId in OpenAPI. */
   id: I
   /** What a role must have for it. */
@@ -44,48 +46,48 @@ interface Declared<I extends string, T> {
   /** The schema of the response. */
   response: Schema<T>
   /** Checks what the schemas cannot, before anything is looked up: a malformed request is a 400 for any tenant. */
-  checkInput?(input: Input, app: App): void
+  checkInput?(input: In, app: App): void
 }
 
 /** Changes nothing. */
-export interface Reading<I extends string = string, T = unknown> extends Declared<I, T> {
+export interface Reading<I extends string = string, T = unknown, Q = Fields> extends Declared<I, T, Input<Q>> {
   method: 'GET'
-  query?: ObjectSchema
+  query?: ObjectSchema & Typed<Q>
   /** Whether it can be refused with a 409, which a change always can. */
   mayRefuse?: boolean
   /** The fields that the table of a list shows at the command line; --json has all. */
   columns?: readonly string[]
   /** The response as the command line shows it without --json, if it is another. */
   shown?(response: Record<string, unknown>): Record<string, unknown>
-  run(app: App, input: Input): Promise<object | Json<object>>
+  run(app: App, input: Input<Q>): Promise<object | Json<object>>
 }
 
 /** Changes the database in one transaction with its audit entry, which the type requires. */
-export interface Change<I extends string = string, T = unknown> extends Declared<I, T> {
+export interface Change<I extends string = string, T = unknown, B = Fields> extends Declared<I, T, Input<Fields, B>> {
   method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
-  body?: ObjectSchema
-  change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
+  body?: ObjectSchema & Typed<B>
+  change(query: Query, input: Input<Fields, B>, app: App): Promise<{ entry: Entry; result: object }>
 }
 
 /** Runs more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
-export interface Act<I extends string = string, T = unknown> extends Declared<I, T> {
+export interface Act<I extends string = string, T = unknown, B = Fields> extends Declared<I, T, Input<Fields, B>> {
   method: 'POST'
-  body?: ObjectSchema
-  entry(input: Input): Entry
-  act(app: App, input: Input, actor: Actor): Promise<object>
+  body?: ObjectSchema & Typed<B>
+  entry(input: Input<Fields, B>): Entry
+  act(app: App, input: Input<Fields, B>, actor: Actor): Promise<object>
   /** Set if it cannot be undone: says what will happen, and the command asks for confirmation. It throws as `act` would. */
-  describe?(app: App, input: Input): Promise<string>
+  describe?(app: App, input: Input<Fields, B>): Promise<string>
 }
 
 export type Operation = Reading | Change | Act
 
-// Each declares an operation, and keeps its id and the type of its response for those who call it in this process.
-export const reading = <const I extends string, T>(declared: Omit<Reading<I, T>, 'method'>): Reading<I, T> => ({
-  ...declared,
-  method: 'GET',
-})
-export const change = <const I extends string, T>(declared: Change<I, T>): Change<I, T> => declared
-export const act = <const I extends string, T>(declared: Act<I, T>): Act<I, T> => declared
+// Each declares an operation, whose input has the types of its schemas, and keeps its id and the type of its response for those who
+// call it in this process.
+export const reading = <const I extends string, T, Q = Fields>(
+  declared: Omit<Reading<I, T, Q>, 'method'>,
+): Reading<I, T> => ({ ...declared, method: 'GET' }) as Reading<I, T>
+export const change = <const I extends string, T, B = Fields>(declared: Change<I, T, B>) => declared as Change<I, T>
+export const act = <const I extends string, T, B = Fields>(declared: Act<I, T, B>) => declared as Act<I, T>
 
 export const isReading = (operation: Operation): operation is Reading => operation.method === 'GET'
 

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../lib/json/read.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
 import { billingContext } from '../../payments/billing/context.ts'
-import { findEither, type Resolution, resolve } from '../../payments/billing/reconcile/resolve.ts'
+import { findEither, resolve } from '../../payments/billing/reconcile/resolve.ts'
 import { refund } from '../../payments/billing/refund/refund.ts'
 import { readRefundRequest, refundIn } from '../../payments/billing/refund/request.ts'
 import { refundOut } from '../../payments/billing/refund/response.ts'
@@ -167,7 +167,7 @@ const resolveOrder = act({
     status: Type.String({ description: 'Its state now.' }),
   }),
   checkInput({ body }) {
-    if (String(body.because).trim() === '') throw new ApiError(400, 'invalid_value', 'because must say why.')
+    if (body.because.trim() === '') throw new ApiError(400, 'invalid_value', 'because must say why.')
   },
   entry: ({ params, body }) => ({
     action: 'order.resolve_asked',
@@ -177,7 +177,7 @@ const resolveOrder = act({
   async act(app, { params, body, access }) {
     const order_id = params.order_id!
     await customerOf(app, params, access)
-    const { as, because } = body as { as: Resolution; because: string }
+    const { as, because } = body
     const context = billingContext(app)
     const { row } = await resolve(context, await findEither(app.db, order_id), as, because)
     return { order_id, status: row.status }

@@ -34,14 +34,14 @@ const match = change({
   }),
   response: payout.schema,
   checkInput({ body, exact = body }) {
-    readDay('day', String(body.day))
+    readDay('day', body.day)
     readSigned(exact.amount as Line['amount'])
   },
   change: (query, { params, body, exact = body }) =>
     set(query, params, {
-      day: readDay('day', String(body.day)),
+      day: readDay('day', body.day),
       amount: exact.amount as Parameters<typeof readAmount>[0],
-      reference: (body.reference as string | undefined) ?? null,
+      reference: body.reference ?? null,
     }),
 })
 

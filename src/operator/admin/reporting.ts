@@ -9,11 +9,6 @@ import { change } from './operation.ts'
 
 const LOCK_SECONDS = 3
 
-interface Given {
-  time_zone?: string
-  currency?: string
-}
-
 const setting = change({
   id: 'setProjectReporting',
   command: 'project set',
@@ -42,7 +37,7 @@ const setting = change({
     currency: Type.String({ description: 'The reporting currency from now on.' }),
   }),
   checkInput({ body }) {
-    const { time_zone, currency } = body as Given
+    const { time_zone, currency } = body
     if (time_zone !== undefined && !isTimeZone(time_zone)) throw badZone(time_zone)
     if (currency !== undefined && !currencies.has(currency))
       throw new ApiError(
@@ -53,11 +48,11 @@ const setting = change({
   },
   async change(query, { params, body }) {
     const id = params.project_id!
-    const given = body as Given
-    const zone = given.time_zone === undefined ? null : await knownZone(query, given.time_zone)
+    const { time_zone, currency = null } = body
+    const zone = time_zone === undefined ? null : await knownZone(query, time_zone)
     await lockOutWriters(query, id)
     const [old] = await query(`select ${COLUMNS} from projects where id = $1 for no key update`, [id])
-    const [after] = await query(SET, [id, zone, given.currency ?? null])
+    const [after] = await query(SET, [id, zone, currency])
     await query(MARK, [id])
     const result = { time_zone: after!.time_zone!, currency: after!.currency! }
     return { entry: { action: 'reporting.set', target: `project ${id}`, before: old!, after: result }, result }

@@ -56,7 +56,7 @@ const search = reading({
   }),
   response: Type.Named('SearchResults', { results: Type.Array(result, { description: 'The objects found.' }) }),
   async run({ db }, { query, access }) {
-    return { results: await find(db, (query as { q: string }).q, access.reach) }
+    return { results: await find(db, query.q, access.reach) }
   },
 })
 

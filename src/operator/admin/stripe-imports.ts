@@ -101,13 +101,7 @@ export const stripeImports = [
     async change(query, input) {
       const name = await nameOf(query, input)
       if (!(await hasAccount(query, name))) throw notFound('connected merchant account at Stripe', name.merchantId)
-      const given = input.body as {
-        since?: string
-        external_id_key?: string
-        follow?: boolean
-        metadata?: string[]
-        match_email?: boolean
-      }
+      const given = input.body
       const options = {
         since: given.since === undefined ? null : readSince(given.since),
         external_id_key: given.external_id_key ?? null,

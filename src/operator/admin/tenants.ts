@@ -116,9 +116,8 @@ const postOrganization = change({
   body: Type.Named('NewOrganization', { id: newId('Id of the organization.'), name }),
   response: organizationMade,
   async change(query, { body }, { seal }) {
-    const given = body as { id: string; name?: string }
-    const result = await createOrganization(within(query), seal, given)
-    return { entry: { action: 'organization.created', target: `organization ${given.id}`, after: given }, result }
+    const result = await createOrganization(within(query), seal, body)
+    return { entry: { action: 'organization.created', target: `organization ${body.id}`, after: body }, result }
   },
 })
 
@@ -132,9 +131,9 @@ const postProject = change({
   summary: 'Create a project with its first key',
   body: Type.Named('NewProject', { id: newId('Id of the project.'), name }),
   response: projectMade,
-  checkInput: ({ body }) => checkTenant('project', body as { id: string; name?: string }),
+  checkInput: ({ body }) => checkTenant('project', body),
   async change(query, { params, body }, { seal }) {
-    const given = { ...(body as { id: string; name?: string }), organization: params.organization_id! }
+    const given = { ...body, organization: params.organization_id! }
     const result = await createProject(within(query), seal, given)
     return { entry: { action: 'project.created', target: `project ${given.id}`, after: given }, result }
   },

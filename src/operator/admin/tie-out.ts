@@ -89,10 +89,10 @@ const tieOut = reading({
     ...response,
     differences: (differences as Record<string, unknown>[]).map(({ meaning: _meaning, ...one }) => one),
   }),
-  checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
+  checkInput: ({ query }) => void readPeriod({ month: query.month }),
   async run({ db }, { params, query }) {
-    const { month } = query as unknown as Asked
-    const values = await valuesOf(db, params.organization_id!, query as unknown as Asked)
+    const { month } = query
+    const values = await valuesOf(db, params.organization_id!, query)
     const [rows, closed] = await Promise.all([
       db.query(TIE_OUT_SUMS, values),
       closedMonths(db, params.organization_id!, readPeriod({ month })),
@@ -200,9 +200,9 @@ const rows = reading({
     data: Type.Array(row.schema, { description: 'The payments and transactions.' }),
     next_after: Type.OrNull(Type.Integer(), 'For the next page; null on the last.'),
   }),
-  checkInput: ({ query }) => void readPeriod({ month: (query as unknown as Asked).month }),
+  checkInput: ({ query }) => void readPeriod({ month: query.month }),
   async run({ db }, { params, query, access }) {
-    return tieOutRows(db, access, params.organization_id!, query as unknown as Asked & Page)
+    return tieOutRows(db, access, params.organization_id!, query)
   },
 })
 

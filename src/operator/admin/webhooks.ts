@@ -4,7 +4,6 @@ import { eventTypes } from '../../core/events/catalogue.ts'
 import {
   checkEndpointUrl,
   createEndpoint,
-  type EndpointSettings,
   endpoint,
   findEndpoint,
   removeEndpoint,
@@ -18,7 +17,7 @@ import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import { change, type Input, reading } from './operation.ts'
+import { change, reading } from './operation.ts'
 
 const TAG = 'Webhooks'
 const PATH = '/projects/:project_id/webhooks'
@@ -31,18 +30,15 @@ const settings = {
     maxLength: 2048,
     [DECLARED_ONLY]: { pattern: '^https?://' },
   }),
-  kinds: Type.Array(
-    { type: 'string', enum: eventTypes },
-    {
-      description: 'The kinds of events that the endpoint receives; all if the list is empty.',
-      maxItems: eventTypes.length,
-    },
-  ),
+  kinds: Type.Array(Type.String({ enum: eventTypes }), {
+    description: 'The kinds of events that the endpoint receives; all if the list is empty.',
+    maxItems: eventTypes.length,
+  }),
   enabled: Type.Boolean({ description: 'Whether events are delivered to the endpoint.' }),
 }
 
-function checkInput({ body }: Input, { config }: App): void {
-  if (typeof body.url === 'string') checkEndpointUrl(body.url, { allowPrivate: config.webhookAllowPrivate })
+function checkUrl(url: string | undefined, { config }: App): void {
+  if (url !== undefined) checkEndpointUrl(url, { allowPrivate: config.webhookAllowPrivate })
 }
 
 const target = (params: Record<string, string>, id = params.webhook_id) =>
@@ -77,9 +73,9 @@ const create = change({
     enabled: Type.Optional(settings.enabled),
   }),
   response: endpoint.schema,
-  checkInput,
+  checkInput: ({ body }, app) => checkUrl(body.url, app),
   async change(query, { params, body }, { config }) {
-    const given = { kinds: [], enabled: true, ...(body as Partial<EndpointSettings> & { url: string }) }
+    const given = { kinds: [], enabled: true, ...body }
     const id = await createEndpoint(query, params.project_id!, given, { allowPrivate: config.webhookAllowPrivate })
     const after = settingsOf(await findEndpoint(query, params.project_id!, id))
     const result = await readEndpoint(query, params, id)
@@ -114,12 +110,12 @@ const set = change({
     enabled: Type.Optional(settings.enabled),
   }),
   response: endpoint.schema,
-  checkInput,
+  checkInput: ({ body }, app) => checkUrl(body.url, app),
   async change(query, { params, body }, { config }) {
     const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
     const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
     const rules = { allowPrivate: config.webhookAllowPrivate }
-    await setEndpoint(query, project_id, webhook_id, body as Partial<EndpointSettings>, rules)
+    await setEndpoint(query, project_id, webhook_id, body, rules)
     const after = settingsOf(await findEndpoint(query, project_id, webhook_id))
     const result = await readEndpoint(query, params, webhook_id)
     return { entry: { action: 'webhook.set', target: target(params), before, after }, result }

@@ -21,7 +21,7 @@ const setting = change({
   body: Type.Named('WritePaymentsSetting', { write_payments }),
   response: Type.Named('WritePayments', { write_payments }),
   async change(query, { params, body }) {
-    const { write_payments: after } = body as { write_payments: boolean }
+    const { write_payments: after } = body
     const [old] = await query('select write_payments from projects where id = $1 for no key update', [
       params.project_id!,
     ])
