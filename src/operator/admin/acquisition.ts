@@ -1,13 +1,12 @@
 // What customers cost and what they are worth: spend with its return, and the lifetime value of cohorts.
 
-import { readHorizon } from '../../core/lists/horizon.ts'
 import { FILTERS, VISITED_BY } from '../../data/figures/filters.ts'
-import { COHORTS, LIFETIME_BY, type LifetimeQuestion, readLifetime, SINCE } from '../../data/figures/lifetime.ts'
-import { BY, RETURN_DAYS, type ReturnsQuestion, readReturns } from '../../data/figures/returns.ts'
-import { addDays, DAY_MS } from '../../lib/days.ts'
+import { COHORTS, LIFETIME_BY, readLifetime, SINCE } from '../../data/figures/lifetime.ts'
+import { BY, RETURN_DAYS, readReturns } from '../../data/figures/returns.ts'
+import { DAY_MS } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
+import { daysFields, daysIn, daysQuery, filtersBy, filtersOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const nullable = (description: string) => Type.OrNull(Type.Number(), description)
@@ -60,13 +59,6 @@ const row = Type.Named('Return', {
   revenue_unvalued: unvalued('What the revenue of `revenue_per_new_person` leaves out, in each currency.'),
 })
 
-interface Asked {
-  from?: string
-  to?: string
-  by?: string
-  test?: boolean
-}
-
 const acquisition = reading({
   id: 'getAcquisition',
   right: 'figures',
@@ -82,9 +74,7 @@ const acquisition = reading({
     ...testQuery,
   }),
   response: Type.Named('Acquisition', {
-    from: Type.String({ description: 'The first day.' }),
-    to: Type.String({ description: 'The last day.' }),
-    ...nowFields,
+    ...daysFields,
     days_since: Type.Integer({
       description: 'Whole days since the last day: returns at a later day are not complete.',
     }),
@@ -99,21 +89,19 @@ const acquisition = reading({
       }),
     ),
   }),
-  checkInput: ({ query }) => readDays(query as Asked),
+  checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
-    const { by, test = false } = query as Asked
-    await readHorizon(db, params.project_id!)
-    const { today, ...now } = await nowOf(db, params.project_id!)
-    const { from, to } = daysOf(query as Asked, today)
+    const { by, test = false } = query
+    const { today, from, to, fields } = await daysIn(db, params.project_id!, query)
     const data = await readReturns(db, {
       projects: [params.project_id!],
       from,
       to,
-      ...(by !== undefined && { by: by as NonNullable<ReturnsQuestion['by']> }),
+      ...(by && { by }),
       filters: filtersOf(query),
       test,
     })
-    return { from, to: addDays(to, -1), ...now, days_since: daysSince(to, today), data }
+    return { ...fields, days_since: daysSince(to, today), data }
   },
 })
 
@@ -139,13 +127,6 @@ const lifetimeRow = Type.Named('Lifetime', {
     { description: 'What the sums behind `worth` leave out of each currency.' },
   ),
 })
-
-interface AskedLifetime extends Asked {
-  since?: LifetimeQuestion['since']
-  cohort?: LifetimeQuestion['cohort']
-  value?: string
-  product?: string
-}
 
 const lifetime = reading({
   id: 'getLifetime',
@@ -173,9 +154,7 @@ const lifetime = reading({
     ...testQuery,
   }),
   response: Type.Named('LifetimeOut', {
-    from: Type.String({ description: 'The first day.' }),
-    to: Type.String({ description: 'The last day.' }),
-    ...nowFields,
+    ...daysFields,
     data: Type.Array(lifetimeRow, { description: 'The oldest cohort first, or the value with the most people.' }),
   }),
   shown: ({ data, ...response }) => ({
@@ -186,30 +165,28 @@ const lifetime = reading({
     })),
   }),
   checkInput({ query }) {
-    const { by, value, product, since = 'session' } = query as AskedLifetime
-    readDays(query as Asked)
+    const { by, value, product, since = 'session' } = query
+    readDays(query)
     if (value !== undefined && by === undefined) throw invalid('value needs by, the dimension that it is a value of.')
     if ((by === 'product' || product !== undefined) && since === 'session')
       throw invalid(`${by === 'product' ? 'by: ' : ''}product is that of the first payment, so it needs since=payment.`)
   },
   async run({ db }, { params, query }) {
-    const { by, value, since = 'session', cohort = 'month', test = false } = query as AskedLifetime
-    await readHorizon(db, params.project_id!)
-    const { today, ...now } = await nowOf(db, params.project_id!)
-    const { from, to } = daysOf(query as Asked, today)
+    const { by, value, since = 'session', cohort = 'month', test = false } = query
+    const { today, from, to, fields } = await daysIn(db, params.project_id!, query)
     const data = await readLifetime(db, {
       projects: [params.project_id!],
       from,
       to,
       since,
       cohort,
-      ...(by !== undefined && { by: by as NonNullable<LifetimeQuestion['by']> }),
+      ...(by && { by }),
       ...(value !== undefined && { value }),
       filters: filtersOf(query),
       test,
       today,
     })
-    return { from, to: addDays(to, -1), ...now, data }
+    return { ...fields, data }
   },
 })
 

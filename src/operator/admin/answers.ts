@@ -30,12 +30,6 @@ const row = Type.Named('Answer', {
   conversion_rate: Type.OrNull(Type.Number(), 'Paid divided by sessions.'),
 })
 
-interface Asked {
-  from?: string
-  to?: string
-  test?: boolean
-}
-
 const answers = reading({
   id: 'getAnswers',
   right: 'figures',
@@ -54,15 +48,15 @@ const answers = reading({
     time_zone: nowFields.time_zone,
     data: Type.Array(row, { description: 'By question; the most frequent values first.' }),
   }),
-  checkInput: ({ query }) => readDays(query as Asked),
+  checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
-    const { test = false } = query as Asked
+    const { test = false } = query
     const [project, funnel, screen] = [params.project_id!, params.funnel_id!, params.screen_id!]
     await requireFunnel(db.query, project, funnel)
     if (!isId(screen)) throw notFound('screen', screen)
     await readHorizon(db, project)
     const { today, time_zone } = await nowOf(db, project)
-    const days = daysOf(query as Asked, today)
+    const days = daysOf(query, today)
     const [found, named] = await Promise.all([
       readAnswers(db, { project, funnel, screen, ...days, test }),
       db.query(NAMES, [project, funnel, screen]),

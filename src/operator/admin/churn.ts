@@ -1,12 +1,23 @@
 // Who leaves and who stays: churn by a dimension, and a forecast of renewals.
 
 import { readHorizon } from '../../core/lists/horizon.ts'
-import { CHURN_BY, type ChurnQuestion, readChurn } from '../../data/figures/churn.ts'
+import { CHURN_BY, readChurn } from '../../data/figures/churn.ts'
 import { FILTERS } from '../../data/figures/filters.ts'
 import { FORECAST_DAYS, readForecast } from '../../data/figures/forecast.ts'
 import { addDays } from '../../lib/days.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG, testQuery } from './figures-query.ts'
+import {
+  daysFields,
+  daysIn,
+  daysQuery,
+  filtersBy,
+  filtersOf,
+  nowFields,
+  nowOf,
+  readDays,
+  TAG,
+  testQuery,
+} from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const count = (description: string) => Type.Integer({ description })
@@ -25,13 +36,6 @@ const row = Type.Named('Churn', {
   converted: orNull('Those of them that were paid for since.'),
   trial_conversion: share('The share of trials that were paid for since.'),
 })
-
-interface Asked {
-  from?: string
-  to?: string
-  by?: ChurnQuestion['by']
-  test?: boolean
-}
 
 const churn = reading({
   id: 'getChurn',
@@ -54,17 +58,13 @@ const churn = reading({
     ...testQuery,
   }),
   response: Type.Named('ChurnOut', {
-    from: Type.String({ description: 'The first day.' }),
-    to: Type.String({ description: 'The last day.' }),
-    ...nowFields,
+    ...daysFields,
     data: Type.Array(row, { description: 'Those with the most ends first.' }),
   }),
-  checkInput: ({ query }) => readDays(query as Asked),
+  checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
-    const { by, test = false } = query as Asked
-    await readHorizon(db, params.project_id!)
-    const { today, ...now } = await nowOf(db, params.project_id!)
-    const { from, to } = daysOf(query as Asked, today)
+    const { by, test = false } = query
+    const { today, from, to, fields } = await daysIn(db, params.project_id!, query)
     const last = [to, addDays(today, 1)].sort()[0]!
     const days = { from: [from, last].sort()[0]!, to: last }
     const data = await readChurn(db, {
@@ -74,7 +74,7 @@ const churn = reading({
       filters: filtersOf(query),
       test,
     })
-    return { from, to: addDays(to, -1), ...now, data }
+    return { ...fields, data }
   },
 })
 
@@ -104,7 +104,7 @@ const forecast = reading({
     data: Type.Array(day, { description: 'The next days, from tomorrow.' }),
   }),
   async run({ db }, { params, query }) {
-    const { test = false } = query as Asked
+    const { test = false } = query
     await readHorizon(db, params.project_id!)
     const { today, ...now } = await nowOf(db, params.project_id!)
     const { days, ...rates } = await readForecast(db, params.project_id!, today, { test, filters: filtersOf(query) })

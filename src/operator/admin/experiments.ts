@@ -1,11 +1,9 @@
 // The results of experiments, with what can be said about them.
-import { readHorizon } from '../../core/lists/horizon.ts'
 import { readExperiments } from '../../data/figures/verdicts.ts'
-import { addDays } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
-import { daysOf, daysQuery, filtersBy, filtersOf, nowFields, nowOf, readDays, TAG } from './figures-query.ts'
+import { daysFields, daysIn, daysQuery, filtersBy, filtersOf, readDays, TAG } from './figures-query.ts'
 import { reading } from './operation.ts'
 
 const integer = (description: string) => Type.Integer({ description })
@@ -68,13 +66,6 @@ const result = Type.Named('ExperimentResult', {
   variants: Type.Array(variant, { description: 'By their names.' }),
 })
 
-interface Asked {
-  from?: string
-  to?: string
-  control?: string
-  test?: boolean
-}
-
 const getExperiments = reading({
   id: 'getExperimentResults',
   right: 'figures',
@@ -93,18 +84,14 @@ const getExperiments = reading({
     test: Type.Optional(Type.Boolean({ default: false, description: 'Whether preview data is included.' })),
   }),
   response: Type.Named('ExperimentResults', {
-    from: Type.String({ description: 'The first day.' }),
-    to: Type.String({ description: 'The last day.' }),
-    ...nowFields,
+    ...daysFields,
     data: Type.Array(result, { description: 'All experiments of the project, the newest first.' }),
   }),
   shown: ({ data, ...response }) => ({ ...response, data: (data as Result[]).flatMap(linesOf) }),
-  checkInput: ({ query }) => readDays(query as Asked),
+  checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
-    const { control, test = false } = query as Asked
-    await readHorizon(db, params.project_id!)
-    const { today, ...now } = await nowOf(db, params.project_id!)
-    const { from, to } = daysOf(query as Asked, today)
+    const { control, test = false } = query
+    const { from, to, fields } = await daysIn(db, params.project_id!, query)
     const data = await readExperiments(db, params.project_id!, {
       from,
       to,
@@ -113,7 +100,7 @@ const getExperiments = reading({
       ...(control !== undefined && { control }),
     })
     if (control !== undefined) requireVariant(control, data)
-    return { from, to: addDays(to, -1), ...now, data }
+    return { ...fields, data }
   },
 })
 

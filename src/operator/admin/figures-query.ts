@@ -1,6 +1,6 @@
 // The query of the figures' operations: its schema, and the `Question` that is read from it.
+import { readHorizon } from '../../core/lists/horizon.ts'
 import { todayIn } from '../../core/tenants/reporting.ts'
-import type { Comparison } from '../../data/figures/compare.ts'
 import { dimensionsOf, FILTERS, isFilter } from '../../data/figures/filters.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
 import { PERIODS } from '../../data/figures/periods.ts'
@@ -12,7 +12,7 @@ import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { Type } from '../../lib/shape/schema.ts'
+import { Type, type TypeOf } from '../../lib/shape/schema.ts'
 import { day } from './day-filters.ts'
 
 const DIMENSIONS = [
@@ -111,15 +111,7 @@ export const query = Type.Object({
   ...testQuery,
 })
 
-interface Given extends Partial<Record<(typeof FILTERS)[number], string>> {
-  metric: string
-  from?: string
-  to?: string
-  by?: string
-  compare?: Comparison
-  money?: 'usd' | 'own'
-  test?: boolean
-}
+type Given = TypeOf<typeof query>
 
 /** A `Question` without its projects, and with days only if they were given. */
 export interface FiguresRequest extends Pick<Given, 'from' | 'to' | 'compare'> {
@@ -180,7 +172,7 @@ export const questionOf = (request: FiguresRequest, projects: readonly string[],
 })
 
 /** The days of a query, `to` the day after the last. Throws a 400 for days that are not possible. */
-export function daysOf(given: { from?: string; to?: string }, today: string): { from: string; to: string } {
+export function daysOf(given: Pick<Given, 'from' | 'to'>, today: string): { from: string; to: string } {
   const last = given.to ?? today
   const from = given.from ?? readDay('from', addDays(last, 1 - DEFAULT_DAYS))
   checkDays(from, last)
@@ -217,8 +209,23 @@ export const nowFields = {
   currency: Type.String({ description: 'Reporting currency: that of all amounts.', examples: ['USD'] }),
 }
 
+/** Of a response about days of a project. */
+export const daysFields = {
+  from: Type.String({ description: 'The first day.' }),
+  to: Type.String({ description: 'The last day.' }),
+  ...nowFields,
+}
+
+/** Advances the horizon of a project, and returns the days of a query as `daysOf` does, today, and the values of `daysFields`. */
+export async function daysIn(db: Db, projectId: string, given: Pick<Given, 'from' | 'to'>) {
+  await readHorizon(db, projectId)
+  const { today, ...now } = await nowOf(db, projectId)
+  const { from, to } = daysOf(given, today)
+  return { today, from, to, fields: { from, to: addDays(to, -1), ...now } }
+}
+
 /** Reads the days that were given, or throws a 400. */
-export function readDays(given: { from?: string; to?: string }): void {
+export function readDays(given: Pick<Given, 'from' | 'to'>): void {
   for (const name of ['from', 'to'] as const) if (given[name] !== undefined) readDay(name, given[name])
   if (given.from !== undefined && given.to !== undefined) checkDays(given.from, given.to)
 }
