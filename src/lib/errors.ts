@@ -24,6 +24,12 @@ export class ApiError extends Error {
   }
 }
 
+/** A 400 for what a schema cannot check of a value. */
+export const invalidValue = (message: string) => new ApiError(400, 'invalid_value', message)
+
+/** The same for a parameter of a query. */
+export const invalidParameter = (message: string) => new ApiError(400, 'invalid_parameter', message)
+
 /** A temporary refusal: 503 with `Retry-After`. */
 export function tryLater(code: string, message: string, seconds = 1): ApiError {
   return new ApiError(503, code, message, { headers: { 'retry-after': String(seconds) } })

@@ -4,7 +4,7 @@ import { FILTERS, VISITED_BY } from '../../data/figures/filters.ts'
 import { COHORTS, LIFETIME_BY, readLifetime, SINCE } from '../../data/figures/lifetime.ts'
 import { BY, RETURN_DAYS, readReturns } from '../../data/figures/returns.ts'
 import { DAY_MS } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { daysFields, daysIn, daysQuery, filtersBy, filtersOf, readDays, TAG, testQuery } from './figures-query.ts'
 import { reading } from './operation.ts'
@@ -27,7 +27,6 @@ const withoutUsd = Type.Integer({
   description:
     'Payments, refunds and chargebacks of these people that are left out, because they have no value in the reporting currency.',
 })
-const invalid = (message: string) => new ApiError(400, 'invalid_parameter', message)
 const eachDay = RETURN_DAYS.join(', ')
 
 const row = Type.Named('Return', {
@@ -167,9 +166,12 @@ const lifetime = reading({
   checkInput({ query }) {
     const { by, value, product, since = 'session' } = query
     readDays(query)
-    if (value !== undefined && by === undefined) throw invalid('value needs by, the dimension that it is a value of.')
+    if (value !== undefined && by === undefined)
+      throw invalidParameter('value needs by, the dimension that it is a value of.')
     if ((by === 'product' || product !== undefined) && since === 'session')
-      throw invalid(`${by === 'product' ? 'by: ' : ''}product is that of the first payment, so it needs since=payment.`)
+      throw invalidParameter(
+        `${by === 'product' ? 'by: ' : ''}product is that of the first payment, so it needs since=payment.`,
+      )
   },
   async run({ db }, { params, query }) {
     const { by, value, since = 'session', cohort = 'month', test = false } = query

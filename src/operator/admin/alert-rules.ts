@@ -3,13 +3,13 @@
 import { FILTERS, isStoredFilter } from '../../data/figures/filters.ts'
 import { HOUR_METRICS } from '../../data/figures/hours.ts'
 import { type MetricName, metricNames, metrics } from '../../data/figures/metrics.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter, invalidValue } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { MoneyError, readAmount } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
-import { ALERTS_TAG, checkAlertId, ensureAlertSettings, invalid, refuseTooMany } from './alert-settings.ts'
+import { ALERTS_TAG, checkAlertId, ensureAlertSettings, refuseTooMany } from './alert-settings.ts'
 import { notFound } from './exist.ts'
 import { readQuery } from './figures-query.ts'
 import { list, ofProject } from './list.ts'
@@ -97,25 +97,28 @@ function read({ body, exact = body }: Input) {
   const filters = Object.fromEntries(
     FILTERS.flatMap((name) => (others[name] === undefined ? [] : [[name, others[name]]])),
   )
-  if (Object.keys(filters).length > 1) throw invalid('Only one filter can be given: a rule is about stored figures.')
+  if (Object.keys(filters).length > 1)
+    throw invalidValue('Only one filter can be given: a rule is about stored figures.')
   // The rule of the figures, of which a question may be about several.
   if (!metric.includes(',') && !Object.hasOwn(metrics, metric))
-    throw new ApiError(400, 'invalid_parameter', `metric must be one of ${metricNames.join(', ')}, got "${metric}".`)
+    throw invalidParameter(`metric must be one of ${metricNames.join(', ')}, got "${metric}".`)
   const { about } = readQuery({ metric, ...filters })
   const [filter] = about.filters ?? []
-  if (about.metrics.length !== 1) throw invalid(`metric must be one metric, got "${metric}".`)
+  if (about.metrics.length !== 1) throw invalidValue(`metric must be one metric, got "${metric}".`)
   if (filter && !isStoredFilter(about.metrics[0]!, filter.dimension))
-    throw invalid(`${filter.dimension}: ${metric} is not stored by ${filter.dimension}, so no rule can be about it.`)
-  if (!today && from_hour !== undefined) throw invalid('from_hour needs today: other rules are about whole days.')
+    throw invalidValue(
+      `${filter.dimension}: ${metric} is not stored by ${filter.dimension}, so no rule can be about it.`,
+    )
+  if (!today && from_hour !== undefined) throw invalidValue('from_hour needs today: other rules are about whole days.')
   if (today && condition !== 'above' && from_hour === undefined)
-    throw invalid(
+    throw invalidValue(
       `from_hour is required: early in the day a figure is always ${condition === 'below' ? 'low' : 'different'}.`,
     )
   if (today && condition === 'change' && (filter || !(HOUR_METRICS as readonly string[]).includes(metric)))
-    throw invalid(`A change of today needs a metric by hour, without a filter: ${HOUR_METRICS.join(', ')}.`)
+    throw invalidValue(`A change of today needs a metric by hour, without a filter: ${HOUR_METRICS.join(', ')}.`)
   const threshold = readThreshold(exact.threshold)
   if (condition !== 'change') requireInUnit(about.metrics[0]!, Number(threshold))
-  else if (Number(threshold) === 0) throw invalid('threshold must not be 0 for a change.')
+  else if (Number(threshold) === 0) throw invalidValue('threshold must not be 0 for a change.')
   return { metric, condition, threshold, today, fromHour: from_hour ?? 0, filter: filter ?? null }
 }
 
@@ -124,7 +127,7 @@ function requireInUnit(metric: MetricName, threshold: number): void {
   if (metrics[metric].unit !== 'ratio' || (threshold >= 0 && threshold <= 1)) return
   const meant =
     threshold > 1 && threshold <= 100 ? `: ${threshold}% is ${Number((threshold / 100).toPrecision(9))}` : ''
-  throw invalid(`threshold must be from 0 to 1, because ${metric} is a rate, got ${threshold}${meant}.`)
+  throw invalidValue(`threshold must be from 0 to 1, because ${metric} is a rate, got ${threshold}${meant}.`)
 }
 
 /** A decimal number as text. Only an amount in a number may have a sign, so that of a string is read here. */
@@ -133,11 +136,11 @@ function readThreshold(given: unknown): string {
   try {
     const { digits, scale } = readAmount((negative ? given.slice(1) : given) as Parameters<typeof readAmount>[0])
     const plain = (digits < 0n ? -digits : digits).toString().padStart(scale + 1, '0')
-    if (plain.length > 20 || scale > 6) throw invalid('threshold must have at most 14 digits and 6 decimals.')
+    if (plain.length > 20 || scale > 6) throw invalidValue('threshold must have at most 14 digits and 6 decimals.')
     const [whole, decimals] = scale === 0 ? [plain, ''] : [plain.slice(0, -scale), `.${plain.slice(-scale)}`]
     return `${negative || digits < 0n ? '-' : ''}${whole}${decimals}`
   } catch (error) {
-    throw error instanceof MoneyError ? invalid(`threshold ${error.message}.`) : error
+    throw error instanceof MoneyError ? invalidValue(`threshold ${error.message}.`) : error
   }
 }
 

@@ -1,5 +1,5 @@
 // When a project's messages are sent: the hour of its morning digest, and its quiet hours.
-import { ApiError } from '../../lib/errors.ts'
+import { ApiError, invalidValue } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { integer, shape, text } from '../../lib/shape/shape.ts'
@@ -8,12 +8,10 @@ import { change, reading } from './operation.ts'
 export const ALERTS_TAG = 'Alerts'
 const PATH = '/projects/:project_id/alert-settings'
 
-export const invalid = (message: string) => new ApiError(400, 'invalid_value', message)
-
 /** Throws a 400 for an id that a new rule or destination cannot have. */
 export function checkAlertId(name: string, id: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id))
-    throw invalid(`${name} must be 1 to 64 letters, digits, _ and -, and begin with a letter or digit.`)
+    throw invalidValue(`${name} must be 1 to 64 letters, digits, _ and -, and begin with a letter or digit.`)
 }
 
 /** Throws a 409 if a project has `most` rows in the table already; `what` names them. */
@@ -80,8 +78,8 @@ const put = change({
   response: settings.schema,
   checkInput({ body: { quiet_from, quiet_to } }) {
     if ((quiet_from === undefined) !== (quiet_to === undefined))
-      throw invalid('quiet_from and quiet_to must be given together.')
-    if (quiet_from !== undefined && quiet_from === quiet_to) throw invalid('quiet_from and quiet_to must differ.')
+      throw invalidValue('quiet_from and quiet_to must be given together.')
+    if (quiet_from !== undefined && quiet_from === quiet_to) throw invalidValue('quiet_from and quiet_to must differ.')
   },
   async change(query, { params, body }) {
     const projectId = params.project_id!

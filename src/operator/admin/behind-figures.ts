@@ -4,7 +4,7 @@ import { paidAt } from '../../core/records/payment-time.ts'
 import { ANSWERS_OF_REPLY } from '../../data/figures/answers.ts'
 import { isFirstDecline, paidAttempt } from '../../data/figures/declines.ts'
 import { PROVIDER } from '../../data/figures/sales.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -24,11 +24,7 @@ const PAID_ATTEMPT = '^(any|paid|none|[1-9][0-9]{0,5})$'
 
 function readPaidAttempt(text: string): string {
   if (new RegExp(PAID_ATTEMPT).test(text)) return text
-  throw new ApiError(
-    400,
-    'invalid_parameter',
-    'paid_attempt must be any, paid, none, or the number of an attempt, such as 2.',
-  )
+  throw invalidParameter('paid_attempt must be any, paid, none, or the number of an attempt, such as 2.')
 }
 
 const emailOf = (alias: string) =>

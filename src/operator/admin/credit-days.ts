@@ -1,7 +1,7 @@
 // An organization's credits by unit and day: sold, spent, expired, revoked, adjusted, and what is outstanding at the end of the day.
 import { dayIn } from '../../core/tenants/reporting.ts'
 import { DAY_MS, readDay } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { decimal, integer, shape, text } from '../../lib/shape/shape.ts'
@@ -73,8 +73,8 @@ const getDays = reading({
     const { from, to } = query
     const first = Date.parse(readDay('from', from))
     const days = to === undefined ? 0 : (Date.parse(readDay('to', to)) - first) / DAY_MS
-    if (days < 0) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
-    if (days > MAX_DAYS) throw new ApiError(400, 'invalid_value', 'The period must have at most three years.')
+    if (days < 0) throw invalidValue('The first day must not be after the last.')
+    if (days > MAX_DAYS) throw invalidValue('The period must have at most three years.')
   },
   async run({ db }, { params, query }) {
     const { from, to = null, unit = null } = query

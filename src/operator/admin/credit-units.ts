@@ -1,5 +1,5 @@
 // Units of credits: create, change and list.
-import { ApiError } from '../../lib/errors.ts'
+import { ApiError, invalidValue } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
@@ -55,9 +55,7 @@ const createUnit = change({
   checkInput(input) {
     const id = input.params.unit!
     if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id))
-      throw new ApiError(
-        400,
-        'invalid_value',
+      throw invalidValue(
         'A unit has 1 to 64 lower-case letters, digits, "-" and "_", and begins with a letter or digit.',
       )
     lowOf(input)

@@ -1,6 +1,6 @@
 // The results of experiments, with what can be said about them.
 import { readExperiments } from '../../data/figures/verdicts.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { shorten } from '../../lib/text.ts'
 import { daysFields, daysIn, daysQuery, filtersBy, filtersOf, readDays, TAG } from './figures-query.ts'
@@ -110,7 +110,7 @@ function requireVariant(control: string, data: Result[]): void {
   if (variants.length === 0 || variants.includes(control)) return
   const some = variants.slice(0, 10).join(', ')
   const sentence = `control must be a variant with people on these days, such as ${some}, got "${shorten(control, 64)}".`
-  throw new ApiError(400, 'invalid_parameter', sentence)
+  throw invalidParameter(sentence)
 }
 
 type Result = Awaited<ReturnType<typeof readExperiments>>[number]

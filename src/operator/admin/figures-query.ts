@@ -9,7 +9,7 @@ import { settingsOf } from '../../data/figures/settings.ts'
 import { MOST_RECORDS } from '../../data/figures/source.ts'
 import { LAST_TOUCH, VISITED } from '../../data/figures/splits.ts'
 import { addDays, DAY_MS, readDay } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { Type, type TypeOf } from '../../lib/shape/schema.ts'
@@ -138,13 +138,11 @@ export function readQuery(query: unknown): FiguresRequest {
 function checkDimension(names: MetricName[], dimension: string | undefined, filters: readonly string[]): void {
   const of = filters.join(' and ')
   if (filters.length > 0 && dimension === undefined && !names.some((name) => isFilter(name, ...filters)))
-    throw new ApiError(400, 'invalid_parameter', `${filters[0]}: ${names.join(', ')} cannot be filtered by ${of}.`)
+    throw invalidParameter(`${filters[0]}: ${names.join(', ')} cannot be filtered by ${of}.`)
   const all = [...new Set(names.flatMap((name) => dimensionsOf(name, filters)))]
   if (dimension === undefined || all.includes(dimension)) return
   const what = `${names.join(', ')}${of && ` of one ${of}`}`
-  throw new ApiError(
-    400,
-    'invalid_parameter',
+  throw invalidParameter(
     `by: ${what} cannot be split by ${dimension}, only by ${all.length > 0 ? all.join(', ') : 'day, week or month'}.`,
   )
 }
@@ -153,11 +151,7 @@ function readMetrics(metric: string): MetricName[] {
   const names = metric.split(',').filter(Boolean)
   const unknown = names.find((name) => !Object.hasOwn(metrics, name))
   if (unknown !== undefined || names.length === 0 || names.length > MAX_METRICS)
-    throw new ApiError(
-      400,
-      'invalid_parameter',
-      `metric must be 1 to ${MAX_METRICS} of ${metricNames.join(', ')}, got "${metric}".`,
-    )
+    throw invalidParameter(`metric must be 1 to ${MAX_METRICS} of ${metricNames.join(', ')}, got "${metric}".`)
   return names as MetricName[]
 }
 
@@ -231,9 +225,9 @@ export function readDays(given: Pick<Given, 'from' | 'to'>): void {
 }
 
 function checkDays(from: string, last: string): void {
-  if (from > last) throw new ApiError(400, 'invalid_parameter', `from must not be after to, got ${from} and ${last}.`)
+  if (from > last) throw invalidParameter(`from must not be after to, got ${from} and ${last}.`)
   if ((Date.parse(last) - Date.parse(from)) / DAY_MS >= MAX_DAYS)
-    throw new ApiError(400, 'invalid_parameter', `from and to must include at most ${MAX_DAYS} days.`)
+    throw invalidParameter(`from and to must include at most ${MAX_DAYS} days.`)
 }
 
 function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {
@@ -241,10 +235,6 @@ function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'>
   const period = PERIODS.find((one) => words.includes(one))
   const dimension = words.find((word) => DIMENSIONS.includes(word))
   if (words.length !== [period, dimension].filter(Boolean).length)
-    throw new ApiError(
-      400,
-      'invalid_parameter',
-      `by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`,
-    )
+    throw invalidParameter(`by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`)
   return { ...(period && { period }), ...(dimension && { dimension }) }
 }

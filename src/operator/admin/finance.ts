@@ -1,7 +1,7 @@
 // Finance: the sums of a month by currency and merchant account, and the signed rows that add up to them.
 
 import { hasRight } from '../../core/tenants/access.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -121,7 +121,7 @@ const rows = reading({
   checkInput({ query }) {
     const { after, psp, psp_merchant_id, ...given } = query
     if (psp === undefined && psp_merchant_id !== undefined)
-      throw new ApiError(400, 'invalid_parameter', 'psp_merchant_id needs psp, the payment provider of the account.')
+      throw invalidParameter('psp_merchant_id needs psp, the payment provider of the account.')
     readPeriod(given)
     if (after !== undefined) readAfter(after)
   },
@@ -151,11 +151,11 @@ const textOf = ({ booked_at, trx_created_at, part }: Place) => `${booked_at}_${t
 function readAfter(text: string): Place {
   const [booked = '', recorded = '', part = '', ...others] = text.split('_')
   if (!/^[0-9]{1,9}$/.test(part) || others.length > 0)
-    throw new ApiError(400, 'invalid_parameter', 'after must be `next_after` of the previous page.')
+    throw invalidParameter('after must be `next_after` of the previous page.')
   try {
     return { booked_at: readInstant(booked), trx_created_at: readInstant(recorded), part }
   } catch (error) {
-    if (error instanceof TimeError) throw new ApiError(400, 'invalid_parameter', `after ${error.message}.`)
+    if (error instanceof TimeError) throw invalidParameter(`after ${error.message}.`)
     throw error
   }
 }

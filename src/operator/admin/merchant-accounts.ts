@@ -1,5 +1,5 @@
 // Merchant accounts of an organization: the accounts at payment providers that its charges go through.
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../../lib/shape/shape.ts'
@@ -59,8 +59,7 @@ const putMerchantAccount = change({
   checkInput({ params, body }) {
     checkLabel('psp', params.psp!)
     checkLabel('psp_merchant_id', params.psp_merchant_id!)
-    if (hasControlCharacters(body.region ?? ''))
-      throw new ApiError(400, 'invalid_value', 'region must not have control characters.')
+    if (hasControlCharacters(body.region ?? '')) throw invalidValue('region must not have control characters.')
     for (const code of body.currencies ?? []) currencyOf(code)
   },
   async change(query, { params, body }) {
@@ -98,11 +97,7 @@ const SET_ACCOUNT = `
 /** Throws a 400 unless the text can name an account: not empty, and without control characters. */
 export function checkLabel(field: string, text: string): void {
   if (isName(text, LONGEST_LABEL)) return
-  throw new ApiError(
-    400,
-    'invalid_value',
-    `${field} must have 1 to ${LONGEST_LABEL} characters and no control characters.`,
-  )
+  throw invalidValue(`${field} must have 1 to ${LONGEST_LABEL} characters and no control characters.`)
 }
 
 export const merchantAccounts = [

@@ -4,7 +4,7 @@ import { type Actor, addEntry, audited, type Entry } from '../../core/audit/audi
 import type { Access, Right } from '../../core/tenants/access.ts'
 import { refuseLeaving } from '../../core/tenants/leaving.ts'
 import { sharingSums } from '../../data/figures/combined.ts'
-import { ApiError, Refusal, UsageError } from '../../lib/errors.ts'
+import { ApiError, invalidValue, Refusal, UsageError } from '../../lib/errors.ts'
 import type { Json } from '../../lib/json/json.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import type { ObjectSchema, Schema, Typed } from '../../lib/shape/schema.ts'
@@ -122,7 +122,7 @@ export async function perform(
     return await operation.act(app, input, actor)
   } catch (error) {
     // Functions that are shared with commands throw the errors of commands.
-    if (error instanceof UsageError) throw new ApiError(400, 'invalid_value', error.message)
+    if (error instanceof UsageError) throw invalidValue(error.message)
     if (error instanceof Refusal) throw new ApiError(409, 'operation_refused', error.message)
     throw error
   }

@@ -1,5 +1,5 @@
 // Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
@@ -167,7 +167,7 @@ const resolveOrder = act({
     status: Type.String({ description: 'Its state now.' }),
   }),
   checkInput({ body }) {
-    if (body.because.trim() === '') throw new ApiError(400, 'invalid_value', 'because must say why.')
+    if (body.because.trim() === '') throw invalidValue('because must say why.')
   },
   entry: ({ params, body }) => ({
     action: 'order.resolve_asked',

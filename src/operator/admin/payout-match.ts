@@ -1,6 +1,6 @@
 // Ticks payouts off against lines of the bank.
 import { readDay } from '../../lib/days.ts'
-import { ApiError, Refusal } from '../../lib/errors.ts'
+import { invalidValue, Refusal } from '../../lib/errors.ts'
 import { numberText } from '../../lib/json/read.ts'
 import { type Decimal, MoneyError, readAmount, toMinor } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -97,7 +97,7 @@ function readSigned(given: Line['amount']): { isNegative: boolean; size: Decimal
   try {
     return { isNegative: text.startsWith('-'), size: readAmount(text.replace(/^-/, '')) }
   } catch (error) {
-    throw error instanceof MoneyError ? new ApiError(400, 'invalid_value', `amount ${error.message}.`) : error
+    throw error instanceof MoneyError ? invalidValue(`amount ${error.message}.`) : error
   }
 }
 

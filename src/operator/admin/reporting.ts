@@ -1,6 +1,6 @@
 // The time zone and the reporting currency of a project.
 import { currencies } from '../../lib/currencies.ts'
-import { ApiError, Refusal } from '../../lib/errors.ts'
+import { invalidValue, Refusal } from '../../lib/errors.ts'
 import { isLockTimeout } from '../../lib/pg/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
@@ -40,9 +40,7 @@ const setting = change({
     const { time_zone, currency } = body
     if (time_zone !== undefined && !isTimeZone(time_zone)) throw badZone(time_zone)
     if (currency !== undefined && !currencies.has(currency))
-      throw new ApiError(
-        400,
-        'invalid_value',
+      throw invalidValue(
         `currency must be a currency of ISO 4217 that is in use, such as EUR, got "${shorten(currency, 20)}".`,
       )
   },
@@ -84,9 +82,7 @@ function isTimeZone(name: string): boolean {
 }
 
 const badZone = (name: string) =>
-  new ApiError(
-    400,
-    'invalid_value',
+  invalidValue(
     `time_zone must be a name of the IANA time zone database, such as Europe/Madrid, got "${shorten(name, 60)}".`,
   )
 

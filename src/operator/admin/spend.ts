@@ -2,7 +2,7 @@
 import { clean } from '../../core/records/visit.ts'
 import { storeSpend } from '../../data/figures/store-spend.ts'
 import { readDay } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 import { formatMinor, MoneyError, readAmount, readCurrency, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { TAG } from './figures-query.ts'
@@ -38,7 +38,7 @@ interface Given {
 }
 
 function readRow(given: Given, place: string) {
-  const bad = (sentence: string) => new ApiError(400, 'invalid_value', `${place}${sentence}`)
+  const bad = (sentence: string) => invalidValue(`${place}${sentence}`)
   const day = readDay(`${place}day`, given.day)
   const source = clean(given.source, 'source')
   if (source === null) throw bad('source must name a source, and no person.')

@@ -5,7 +5,7 @@ import { zoneOf } from '../../core/tenants/reporting.ts'
 import { checkMoved, hasMoved, isOfCohort, MOVES, readMoved } from '../../data/figures/behind.ts'
 import { DUE } from '../../data/figures/renewals.ts'
 import { addDays, readDay, readMonth } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
@@ -45,9 +45,7 @@ const subscription = shape('SubscriptionSummary', 's', {
 function movedOf(text: string) {
   const { from, to, move } = readMoved(text)
   if (!MOVES.includes(move) || text.split(' ').length !== 3)
-    throw new ApiError(
-      400,
-      'invalid_parameter',
+    throw invalidParameter(
       `moved must be two days and one of ${MOVES.join(', ')}, such as 2026-10-01 2026-10-31 churn.`,
     )
   return { from: readDay('moved', from), to: readDay('moved', to), move }

@@ -3,7 +3,7 @@
 import type { App } from '../../app.ts'
 import type { Actor } from '../../core/audit/audit.ts'
 import { sharingSums } from '../../data/figures/combined.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 import { bodyCheck } from '../../lib/http/body.ts'
 import { Json } from '../../lib/json/json.ts'
 import type { Page } from '../admin/list.ts'
@@ -76,7 +76,7 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
   checks.set(operation.id, check)
   check(isReading(operation) ? query : body)
   if (JSON.stringify([params, query, body]).includes('\\u0000'))
-    throw new ApiError(400, 'invalid_value', 'A text must not contain the character U+0000.')
+    throw invalidValue('A text must not contain the character U+0000.')
 }
 
 // For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown. Ended keys stay in their lists, so that

@@ -1,7 +1,7 @@
 // The period of a page: a preset or two days, both in the address, and how its figures are grouped.
 import type { Comparison } from '../../data/figures/compare.ts'
 import { addDays, addMonths, DAY_MS, readDay } from '../../lib/days.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 
 export interface Span {
   /** The name of the preset, or `custom`. */
@@ -35,7 +35,7 @@ export function choosePeriod(query: URLSearchParams, today: string): Span {
   if (given) {
     const from = readDay('from', given)
     const to = addDays(readDay('to', query.get('to') || today), 1)
-    if (from >= to) throw new ApiError(400, 'invalid_value', IN_WRONG_ORDER)
+    if (from >= to) throw invalidValue(IN_WRONG_ORDER)
     return {
       name: 'custom',
       from,

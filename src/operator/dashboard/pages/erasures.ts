@@ -1,5 +1,5 @@
 // Erasures: the list with their status at payment providers, receipts, and the form that erases a person.
-import { ApiError } from '../../../lib/errors.ts'
+import { invalidValue } from '../../../lib/errors.ts'
 import type { Item, Response } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -14,7 +14,7 @@ export async function erasePerson(view: View, form: URLSearchParams): Promise<st
   const { profile_id } = view.params as { profile_id: string }
   const project_id = projectOf(view).id
   if (form.get('confirm') !== profile_id)
-    throw new ApiError(400, 'invalid_value', 'To confirm, type the profile ID exactly. Nothing was erased.')
+    throw invalidValue('To confirm, type the profile ID exactly. Nothing was erased.')
   const body = { with_twins: form.get('with_twins') === '1' }
   await view.call('eraseProfile', { params: { project_id, profile_id }, body })
   return view.href(pathOf('erasures', profile_id))

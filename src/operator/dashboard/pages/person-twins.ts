@@ -1,5 +1,5 @@
 // The other profiles of a person, and the form that merges two profiles.
-import { ApiError } from '../../../lib/errors.ts'
+import { invalidValue } from '../../../lib/errors.ts'
 import type { Response } from '../call.ts'
 import { id } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -29,7 +29,7 @@ const mergeForm = (view: View, from: string, into: string): Piece =>
 export async function mergePerson(view: View, form: URLSearchParams): Promise<string> {
   const { profile_id } = view.params as { profile_id: string }
   if (form.get('confirm') !== profile_id)
-    throw new ApiError(400, 'invalid_value', 'To confirm, type the profile ID exactly. Nothing was merged.')
+    throw invalidValue('To confirm, type the profile ID exactly. Nothing was merged.')
   const into_id = form.get('into') ?? ''
   await view.call('mergeProfiles', { params: { project_id: projectOf(view).id, profile_id, into_id } })
   return view.href(pathOf('people', into_id))

@@ -1,6 +1,6 @@
 // Settings: limits of custom charges, rate limits, erasure at payment providers, and the rebuild of figures.
 import { dateOf } from '../../../lib/days.ts'
-import { ApiError } from '../../../lib/errors.ts'
+import { invalidValue } from '../../../lib/errors.ts'
 import { shorten } from '../../../lib/text.ts'
 import type { Response } from '../call.ts'
 import { id, status, time } from '../format.ts'
@@ -146,7 +146,7 @@ export async function saveCharges(view: View, form: URLSearchParams): Promise<st
   })
 }
 
-const invalid = (rule: string, got: string) => new ApiError(400, 'invalid_value', `${rule}, got "${shorten(got, 40)}".`)
+const invalid = (rule: string, got: string) => invalidValue(`${rule}, got "${shorten(got, 40)}".`)
 
 export const saveErasures = (view: View, form: URLSearchParams): Promise<string> =>
   save(view, { erase_at_provider: form.get('erase_at_provider') ?? '' })
