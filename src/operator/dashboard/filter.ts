@@ -11,7 +11,7 @@ import {
   parametersOf,
   urlValue,
 } from './dimensions.ts'
-import { country } from './format.ts'
+import { country, words } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Names } from './numbers.ts'
 import { allChoices, hiddenParameters, type View } from './view.ts'
@@ -71,14 +71,6 @@ export function filterBar(view: View, names: Names): Piece {
     ${chooser(view, names)}</div>`
 }
 
-const LABELS: Record<Dimension, string> = {
-  funnel: 'Funnel',
-  source: 'Source',
-  campaign: 'Campaign',
-  country: 'Country',
-  product: 'Product',
-  variant: 'Variant',
-}
 /** The form that filters the figures of the page. */
 function chooser(view: View, { funnels, products }: Names): Piece {
   if (!view.filtered.byForm) return ''
@@ -87,8 +79,8 @@ function chooser(view: View, { funnels, products }: Names): Piece {
     const value = view.query.get(name) ?? ''
     const choices = options[name]
     if (!choices)
-      return html`<label>${LABELS[name]} <input name="${name}" value="${value}" maxlength="256"${name === 'country' && html` placeholder="ES" size="4"`}></label>`
-    return html`<label>${LABELS[name]} <select name="${name}">${choiceOptions(choices, value)}</select></label>`
+      return html`<label>${words(name)} <input name="${name}" value="${value}" maxlength="256"${name === 'country' && html` placeholder="ES" size="4"`}></label>`
+    return html`<label>${words(name)} <select name="${name}">${choiceOptions(choices, value)}</select></label>`
   })
   return html`<details class="chooser"><summary>${view.filters.length > 0 ? 'Change filters' : 'Filter'}</summary>
     <form class="filters" method="get" action="${view.path}">${hiddenParameters(view, [...FILTERED_BY])}${fields}<button>Show</button></form></details>`

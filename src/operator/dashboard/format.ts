@@ -217,5 +217,9 @@ export const ordinal = (count: number) => `${count}${ENDINGS[ORDINAL.select(coun
 /** A snake_case name as words: `won_dispute` becomes `Won dispute`. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())
 
+/** The names as words, by the name: the labels of choices. */
+export const labelsOf = <const N extends string>(...names: N[]) =>
+  Object.fromEntries(names.map((name) => [name, words(name)])) as Record<N, string>
+
 /** The code of a reason as words; an empty one is that of records without a reason. */
 export const nameOfReason = (code: string) => (code === '' ? 'No reason given' : words(code))

@@ -60,7 +60,13 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
   return view.filters.length === 0 ? read(metric) : readFiltered(view, metric, query, read)
 }
 
-const nothing = (view: View): Figure => ({ period: null, key: null, currency: view.reporting.currency, values: {} })
+/** Values of the whole period that a page has from elsewhere, as a figure. */
+export const figureWith = ({ reporting: { currency } }: View, values: Figure['values']): Figure => ({
+  period: null,
+  key: null,
+  currency,
+  values,
+})
 
 /** Figures of the period, and those of its days that are over, with the values they are compared with; none if no day is over. */
 export async function withComparison(
@@ -78,7 +84,7 @@ export async function withComparison(
 /** The figure of the whole period; empty if there are no records. Only the days that are over are compared. */
 export async function total(view: View, metric: string, query: FigureQuery = {}): Promise<Figure> {
   const [found, [over]] = await withComparison(view, metric, query)
-  const [all = { ...nothing(view), left: leftOf(found) }] = found
+  const [all = { ...figureWith(view, {}), left: leftOf(found) }] = found
   return { ...all, ...(over && { compared: over.values, previous: over.previous! }) }
 }
 
@@ -86,7 +92,7 @@ export async function total(view: View, metric: string, query: FigureQuery = {})
 export async function endOfPeriod(view: View, metric: string): Promise<Figure> {
   const all = await figures(view, metric, { compare: true })
   const [found] = all
-  return found ? { ...found, compared: found.values } : { ...nothing(view), left: leftOf(all) }
+  return found ? { ...found, compared: found.values } : { ...figureWith(view, {}), left: leftOf(all) }
 }
 
 export type { Unit }

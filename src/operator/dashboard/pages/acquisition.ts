@@ -2,10 +2,10 @@
 import type { Response } from '../call.ts'
 import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered, filterTo, nameOfValue } from '../filter.ts'
-import { plural } from '../format.ts'
+import { labelsOf, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { firstLacking, type Lacking, lackingOf, sumLacking } from '../lacking.ts'
-import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
+import { type Figure, figureWith, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
@@ -13,7 +13,7 @@ import { daysOf, type View } from '../view.ts'
 
 type Return = Response<'getAcquisition'>['data'][number]
 
-const BY = { source: 'Source', campaign: 'Campaign', funnel: 'Funnel' } as const
+const BY = labelsOf('source', 'campaign', 'funnel')
 type By = keyof typeof BY
 const DAYS = [0, 7, 30, 90]
 
@@ -32,7 +32,7 @@ export async function acquisition(view: View): Promise<Page> {
   const [sum] = all.data
   const { key: _key, returned: _returned, returned_unvalued: _left, revenue_unvalued: _out, roas, ...sums } = sum ?? {}
   const values = { ...sums, roas: roas?.at(-1) ?? null }
-  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
+  const figure = figureWith(view, values)
   const newPeople = rowsBehind(view, '/sessions', 'sessions', { first: 'true' })
   // The figure is that of all products.
   const newCustomers = rowsBehind(view, '/payments', 'payments', { first: 'true', product: null })

@@ -3,10 +3,10 @@ import { dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { urlValue } from '../dimensions.ts'
 import { callFiltered, nameOfValue } from '../filter.ts'
-import { money, percent, plural, words } from '../format.ts'
+import { labelsOf, money, percent, plural, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { movementsLacking } from '../lacking.ts'
-import { type Figure, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
+import { figureWith, type Names, namesOf, roundMoney, valueCell } from '../numbers.ts'
 import { choices, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, named, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
@@ -16,13 +16,7 @@ import { movedLink, movedRows } from './moved.ts'
 type Churn = Response<'getChurn'>['data'][number]
 type Due = Exclude<keyof Response<'getRenewalForecast'>['data'][number], 'day'>
 
-const CHURN_BY = {
-  product: 'Product',
-  funnel: 'Funnel',
-  country: 'Country',
-  cohort: 'Cohort',
-  reason: 'Reason',
-} as const
+const CHURN_BY = labelsOf('product', 'funnel', 'country', 'cohort', 'reason')
 type By = keyof typeof CHURN_BY
 
 export async function churn(view: View): Promise<Page> {
@@ -40,7 +34,7 @@ export async function churn(view: View): Promise<Page> {
   ])
   const [sum] = all.data
   const { key: _key, ...values } = sum ?? {}
-  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
+  const figure = figureWith(view, values)
   return {
     title,
     ...PLAIN_PERIOD,

@@ -1,7 +1,7 @@
 // Credits of an organization: by unit, by day, automatic top-ups, and the entries behind the figures.
 import { addDays, dateOf } from '../../../lib/days.ts'
 import type { Item, Response } from '../call.ts'
-import { creditAmount, status, time, words } from '../format.ts'
+import { creditAmount, labelsOf, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, customerLink, filters, tableSection } from '../parts.ts'
@@ -9,7 +9,7 @@ import { amountCells, amountColumns, cell, columns, numbers, type Table } from '
 import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
 import type { View } from '../view.ts'
 
-const ACCOUNTS = { granted: 'Granted', spent: 'Spent', expired: 'Expired', revoked: 'Revoked', adjusted: 'Adjusted' }
+const ACCOUNTS = labelsOf('granted', 'spent', 'expired', 'revoked', 'adjusted')
 
 export async function credits(view: View): Promise<Page> {
   const title = 'Credits'

@@ -5,7 +5,7 @@ import { VISITED_BY } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
 import { html } from '../html.ts'
 import { type Lacking, revenueLacking } from '../lacking.ts'
-import { type Figure, show, type Unit, valueCell } from '../numbers.ts'
+import { type Figure, figureWith, show, type Unit, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -39,14 +39,7 @@ export async function hours(view: View): Promise<Page> {
   const asked = view.query.get('split') ?? 'revenue'
   const metric = (Object.hasOwn(SHOWN, asked) ? asked : 'revenue') as Metric
   const unit: Unit = SHOWN[metric]
-  const figureOf = (other: Day): Figure => ({
-    period: null,
-    key: null,
-    currency: view.reporting.currency,
-    values: so_far.today,
-    compared: so_far.today,
-    previous: so_far[other],
-  })
+  const figure: Figure = { ...figureWith(view, so_far.today), compared: so_far.today, previous: so_far.week_before }
   /** What is not in a tile: amounts without a value, and the hour that is not over, which the list behind it has. */
   const besides = (name: Metric): Lacking => {
     const value = data[hour]?.today?.[name]
@@ -71,7 +64,7 @@ export async function hours(view: View): Promise<Page> {
     title,
     question: html`How is today, compared with yesterday and the same weekday, ${hour === 0 ? 'before its first hour is over' : `until ${clockOf(hour)} in ${view.reporting.timeZone}`}?`,
     body: html`${note && html`<p class="note">${note}Sessions have no product.</p>`}
-      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figureOf('week_before'), name, SHOWN[name], { lacks: besides(name), rows: rowsOfToday(view, name) })))}
+      ${tiles(...(Object.keys(SHOWN) as Metric[]).map((name) => tile(LABELS[name], figure, name, SHOWN[name], { lacks: besides(name), rows: rowsOfToday(view, name) })))}
       ${missing && html`<p class="note">The revenue of today is ${missing}, which has no value ${inCurrency(view)}.</p>`}
       ${tableSection(view, 'so-far', soFarTable(so_far), { title: hour === 0 ? 'Until now' : `Until ${clockOf(hour)}`, note: 'Changes above: against the same weekday. Only hours that are over are compared.' })}
       ${section(

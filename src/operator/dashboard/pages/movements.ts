@@ -1,9 +1,10 @@
 // Movements: where the MRR came from and where it went.
 import { addDays } from '../../../lib/days.ts'
 import { howToFill } from '../filter.ts'
+import { labelsOf } from '../format.ts'
 import { html } from '../html.ts'
 import { lackingOf, movementsLacking } from '../lacking.ts'
-import { endOfPeriod, type Figure, figures, roundMoney, seriesTable, valueCell } from '../numbers.ts'
+import { endOfPeriod, type Figure, figures, figureWith, roundMoney, seriesTable, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import type { Span } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -13,14 +14,7 @@ import { inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, YEAR } from './acquisition.ts'
 import { movedLink, movedRows } from './moved.ts'
 
-const MOVEMENTS: Record<string, string> = {
-  new: 'New',
-  reactivation: 'Reactivation',
-  expansion: 'Expansion',
-  contraction: 'Contraction',
-  churn: 'Churn',
-  paused: 'Paused',
-}
+const MOVEMENTS = labelsOf('new', 'reactivation', 'expansion', 'contraction', 'churn', 'paused')
 
 /** Without days of the future, whose ends are known but whose beginnings are not. */
 const pastOf = ({ span }: View): Span => ({ ...span, to: [span.to, addDays(span.today, 1)].sort()[0]! })
@@ -44,11 +38,7 @@ export async function movements(view: View): Promise<Page | string> {
   if (sums.length === 0 && !now.values.mrr && !lacks?.mrr.shown)
     return { title, question: QUESTION, hasPeriod: true, isCompared: false, body: noMovement(view) }
   const all = Object.fromEntries(sums.map(({ key, values }) => [key ?? '', values.mrr_change ?? 0]))
-  const figure: Figure = {
-    ...NOTHING,
-    currency: view.reporting.currency,
-    values: { ...all, change: sumOf(Object.values(all)) },
-  }
+  const figure = figureWith(view, { ...all, change: sumOf(Object.values(all)) })
   const series = [
     ...Object.entries(MOVEMENTS).map(([metric, label]) => ({ label, metric, unit: 'usd' as const })),
     { label: 'Change', metric: 'change', unit: 'usd' as const, sum: true },

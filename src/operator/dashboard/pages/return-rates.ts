@@ -1,7 +1,7 @@
 // Refund and dispute rates over the payments that they belong to, by one dimension.
 import { monthOf } from '../../../lib/days.ts'
 import { filterLink, nameOfValue } from '../filter.ts'
-import { percent } from '../format.ts'
+import { labelsOf, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'
@@ -9,7 +9,7 @@ import { cell, named, numbers, type Table } from '../sheet.ts'
 import { allChoices, inCurrency, type View } from '../view.ts'
 import { FEW_SESSIONS as FEW } from './funnels.ts'
 
-const BY = { product: 'Product', funnel: 'Funnel', country: 'Country', provider: 'Provider', cohort: 'Cohort' } as const
+const BY = labelsOf('product', 'funnel', 'country', 'provider', 'cohort')
 type By = keyof typeof BY
 
 const METRICS =

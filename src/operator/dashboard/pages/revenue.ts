@@ -1,7 +1,7 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../../lib/days.ts'
 import { filterLink, howToFill, nameOfValue } from '../filter.ts'
-import { money, words } from '../format.ts'
+import { labelsOf, money, words } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import {
@@ -71,7 +71,7 @@ export async function revenue(view: View): Promise<Page> {
       })}
       ${section(
         `Revenue by ${by} and ${split}`,
-        html`${choices(view, Object.fromEntries(splits.map((name) => [name, words(name)])), split)}
+        html`${choices(view, labelsOf(...splits), split)}
         ${chart(
           view,
           'split',

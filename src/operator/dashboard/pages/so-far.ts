@@ -2,7 +2,7 @@
 import { addDays, dateOf } from '../../../lib/days.ts'
 import { html, type Piece } from '../html.ts'
 import { revenueLacking } from '../lacking.ts'
-import { type Figure, figures, show, type Unit } from '../numbers.ts'
+import { figures, figureWith, show, type Unit } from '../numbers.ts'
 import { section, tile, tiles } from '../parts.ts'
 import type { View } from '../view.ts'
 
@@ -20,7 +20,7 @@ export async function soFar(view: View): Promise<Piece> {
     revenueLacking(view, query),
   ])
   const of = (day: string) => found.find(({ period }) => period === day)?.values ?? {}
-  const figure: Figure = { period: today, key: null, currency: view.reporting.currency, values: of(today) }
+  const figure = figureWith(view, of(today))
   const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' }).format(new Date(before))
   const without = (day: string, metric: Metric) => {
     const { shown } = lacking(({ period }) => metric === 'revenue' && period === day)

@@ -3,7 +3,7 @@ import { STATUSES } from '../../../core/records/subscription.ts'
 import { addDays, FIRST_DAY, readDay } from '../../../lib/days.ts'
 import { MAX_DAYS } from '../../admin/figures-query.ts'
 import type { Item } from '../call.ts'
-import { country, cut, day, id, number, status, time, words } from '../format.ts'
+import { country, cut, day, id, labelsOf, number, status, time } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
 import { lackingOf } from '../lacking.ts'
 import { listed, pageLinks } from '../lists.ts'
@@ -129,7 +129,7 @@ export async function subscriptions(view: View): Promise<Page> {
           title: isBehind(view) ? 'Subscriptions' : 'All subscriptions',
           note: behindNote(view),
           above: filters(view, [
-            { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
+            { name: 'status', label: 'Status', options: labelsOf(...STATUSES) },
             { name: 'product', label: 'Product', options: names.products },
             { name: 'funnel', label: 'Funnel', options: names.funnels },
             { name: 'country', label: 'Country', options: choices(countries, country) },

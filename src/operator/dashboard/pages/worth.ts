@@ -3,25 +3,17 @@ import { addDays, addMonths, dateOf, monthOf } from '../../../lib/days.ts'
 import type { Response } from '../call.ts'
 import { FILTERED_BY, VISITED_BY } from '../dimensions.ts'
 import { callFiltered } from '../filter.ts'
-import { money, plural } from '../format.ts'
+import { labelsOf, money, plural } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { sumLacking } from '../lacking.ts'
-import { type Figure, type Names, namesOf, valueCell } from '../numbers.ts'
+import { figureWith, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, rowsBehind, tableSection, tile, tiles } from '../parts.ts'
 import { type Cell, cell, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page, PLAIN_PERIOD } from '../shell.ts'
 import { daysOf, inCurrency, type View } from '../view.ts'
 import { hasChosenPeriod, keyCell, YEAR } from './acquisition.ts'
 
-const WORTH_BY = {
-  cohort: 'Cohort',
-  source: 'Source',
-  campaign: 'Campaign',
-  funnel: 'Funnel',
-  product: 'Product',
-  country: 'Country',
-  variant: 'Variant',
-}
+const WORTH_BY = labelsOf('cohort', 'source', 'campaign', 'funnel', 'product', 'country', 'variant')
 const SHOWN_MONTHS = 12
 
 export async function worth(view: View): Promise<Page | string> {
@@ -83,7 +75,7 @@ function worthTiles(view: View, rows: Response<'getLifetime'>['data']): Piece {
     values[months] = people > 0 ? worth / people : null
     return people > 0 ? html`of ${plural(people, 'person', 'people')}` : 'not over yet'
   })
-  const figure: Figure = { period: null, key: null, currency: view.reporting.currency, values }
+  const figure = figureWith(view, values)
   const lacks = (months: number) =>
     sumLacking(
       overAfter(months).flatMap(({ unvalued }) =>
