@@ -1,4 +1,5 @@
 // What a tile lacks: amounts in currencies without a value in the reporting currency, said on the tile itself.
+import type { MetricName } from '../../data/figures/metrics.ts'
 import { addDays } from '../../lib/days.ts'
 import { money, plural } from './format.ts'
 import { html, type Piece } from './html.ts'
@@ -7,15 +8,8 @@ import type { View } from './view.ts'
 
 const MAX_NAMED = 3
 
-type Lackable =
-  | 'revenue'
-  | 'refunds'
-  | 'chargebacks'
-  | 'net_revenue'
-  | 'mrr'
-  | 'spend'
-  | 'declined_amount'
-  | 'recovered_amount'
+/** Of which another metric counts what has no value. */
+type Lackable = { [M in MetricName]: M extends `${infer Name}_unvalued` ? Name : never }[MetricName]
 
 export interface Lacking {
   /** The currencies of the amounts that are left out. */

@@ -58,11 +58,12 @@ export interface Table {
 export const columns = (...labels: string[]): Column[] => labels.map((label) => ({ label }))
 export const numbers = (...labels: string[]): Column[] => labels.map((label) => ({ label, number: true }))
 
+export const csvColumns = (...labels: string[]): Column[] => labels.map((label) => ({ label, csvOnly: true }))
+/** Of counts and amounts, which the last row adds up. */
+export const sums = (...labels: string[]): Column[] => labels.map((label) => ({ label, number: true, total: true }))
+
 /** The columns of an amount with its currency, which is a separate column in the CSV. */
-export const amountColumns = (label: string): Column[] => [
-  { label, number: true },
-  { label: 'Currency', csvOnly: true },
-]
+export const amountColumns = (label: string): Column[] => [...numbers(label), ...csvColumns('Currency')]
 
 interface Amount {
   amount: number | string

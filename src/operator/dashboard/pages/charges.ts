@@ -7,7 +7,7 @@ import { html, type Piece } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, inEarlier, mostFirst, type Series, seriesTable, total, valueCell } from '../numbers.ts'
 import { chosenFilters, customerLink, filters, rowsBehind, section, tableSection, tile, tiles } from '../parts.ts'
-import { amountCells, amountColumns, type Column, cell, columns, named, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Column, cell, columns, named, numbers, sums, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, pathOf, type View } from '../view.ts'
@@ -108,12 +108,7 @@ function reasonTable(view: View, reasons: Figure[], all: number): Table {
   const declines = mostFirst(reasons, 'declined').filter(({ values }) => values.declined)
   return {
     caption: 'Decline reasons',
-    columns: [
-      { label: 'Reason' },
-      { label: '', bar: true },
-      { label: 'Declined', number: true, total: true },
-      { label: 'Share', number: true },
-    ],
+    columns: [{ label: 'Reason' }, { label: '', bar: true }, ...sums('Declined'), ...numbers('Share')],
     rows: declines.map(({ key, values }) => [
       named(reasonLink(view, key ?? ''), key ?? ''),
       cell(bar(values.declined! / declines[0]!.values.declined!), null),
@@ -141,7 +136,7 @@ const accountTable = (accounts: Figure[]): Table => ({
 
 const attemptColumns: Column[] = [
   { label: 'Acceptance', number: true, ratio: ['Accepted', 'Attempts'] },
-  ...['Attempts', 'Accepted', 'Declined'].map((label) => ({ label, number: true, total: true })),
+  ...sums('Attempts', 'Accepted', 'Declined'),
 ]
 
 const attemptCells = (values: Figure['values']) => [

@@ -3,6 +3,7 @@ import { addDays, dateOf } from '../../../lib/days.ts'
 import { MAX_DAYS } from '../../admin/figures-query.ts'
 import { html, type Piece } from '../html.ts'
 import { figures } from '../numbers.ts'
+import { pageLink } from '../parts.ts'
 import { inCurrency, type View } from '../view.ts'
 
 /** Whether the project has no figures at all, in any period. */
@@ -19,8 +20,7 @@ const hasAny = (values: Record<string, number | null> = {}) =>
 
 export async function checklist(view: View, projectId: string): Promise<Piece> {
   const has = await view.call('getProjectSetup', { params: { project_id: projectId } })
-  const link = (path: string, text: string): Piece =>
-    view.mayOpen(path) ? html`<a href="${view.href(path)}">${text}</a>` : text
+  const link = (path: string, text: string) => pageLink(view, path, text)
   const step = (isDone: boolean, title: string, text: Piece) =>
     html`<li class="${isDone ? 'fine' : 'open'}"><strong>${title}</strong> <span>${isDone ? 'Done. ' : 'Not yet. '}${text}</span></li>`
   const all = [

@@ -106,7 +106,7 @@ function variantTable(view: View, { variants, control, experiment_id, title }: E
         ),
         valueCell('number', one.people),
         valueCell('number', one.payers),
-        cell(percent(one.conversion), one.conversion),
+        valueCell('percent', one.conversion),
         conversion ? cell(points(conversion.difference), conversion.difference) : cell('', null),
         conversion
           ? cell(

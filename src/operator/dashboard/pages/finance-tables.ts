@@ -6,7 +6,7 @@ import { financeZone } from '../../../payments/billing/finance/zone.ts'
 import type { Exact, Response } from '../call.ts'
 import { country, id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { amountCells, amountColumns, type Cell, type Column, cell, columns, numbers, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Cell, cell, columns, csvColumns, numbers, type Table } from '../sheet.ts'
 import { allChoices, organizationOf, type View } from '../view.ts'
 
 type Report = Exact<Response<'getFinanceReport'>>
@@ -57,11 +57,8 @@ export function accountTable(view: View, report: Report): Table {
     caption: 'By merchant account',
     columns: [
       { label: 'Account' },
-      { label: 'Currency', csvOnly: true },
-      ...numbers(...labels),
-      ...feeCurrencies.map((code): Column => ({ label: `Fees ${code}`, number: true })),
-      { label: 'Payments', number: true },
-      { label: `Net in ${reported}`, number: true },
+      ...csvColumns('Currency'),
+      ...numbers(...labels, ...feeCurrencies.map((code) => `Fees ${code}`), 'Payments', `Net in ${reported}`),
     ],
     rows: [
       ...totals.map((one) => [
@@ -104,17 +101,12 @@ export async function rowTable(view: View, rows: Row[], reported: string): Promi
       { label: 'When' },
       ...amountColumns('Amount'),
       { label: 'Kind' },
-      { label: `In ${reported}`, number: true },
-      ...feeCurrencies.map((code): Column => ({ label: `Fee ${code}`, number: true })),
+      ...numbers(`In ${reported}`, ...feeCurrencies.map((code) => `Fee ${code}`)),
       { label: 'Account' },
       { label: 'Customer', right: 'people' },
       { label: 'E-mail', right: 'people' },
-      ...columns('Country', 'Product', 'Subscription', 'Service from', 'Service to'),
-      { label: 'Provider’s ID' },
-      { label: 'Booked', csvOnly: true },
-      { label: 'Project', csvOnly: true },
-      { label: 'Order', csvOnly: true },
-      { label: 'Report ID', csvOnly: true },
+      ...columns('Country', 'Product', 'Subscription', 'Service from', 'Service to', 'Provider’s ID'),
+      ...csvColumns('Booked', 'Project', 'Order', 'Report ID'),
     ],
     rows: await mapInTurns(rows, (one) => [
       time(one.paid_at),

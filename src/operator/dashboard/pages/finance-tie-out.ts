@@ -10,7 +10,7 @@ import { id, money, number, plainMoney, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Listed, pageLinks } from '../lists.ts'
 import { personLink, tableSection } from '../parts.ts'
-import { amountCells, amountColumns, type Cell, cell, columns, numbers, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, type Cell, cell, columns, csvColumns, numbers, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { organizationOf, type View } from '../view.ts'
 import { amount, monthBefore, presentMonth } from './finance-tables.ts'
@@ -51,9 +51,9 @@ export function tieOut(view: View, tied: TieOut, month: string): Piece {
     caption: 'From finance to the dashboard',
     columns: [
       { label: 'Gross revenue' },
-      { label: `In ${reported}`, number: true },
-      { label: 'By currency', csvOnly: true },
-      { label: 'Rows', number: true },
+      ...numbers(`In ${reported}`),
+      ...csvColumns('By currency'),
+      ...numbers('Rows'),
     ],
     rows: [
       bold('Finance', tied.reporting.finance, 'finance'),
@@ -94,8 +94,7 @@ export async function differences(view: View): Promise<Page> {
       { label: 'Difference', csvOnly: name !== null },
       ...amountColumns('Amount'),
       { label: 'When' },
-      { label: 'Dashboard', number: true },
-      { label: 'Finance', number: true },
+      ...numbers('Dashboard', 'Finance'),
       { label: 'Customer', right: 'people' },
       ...columns('Transaction', 'Payment'),
     ],

@@ -17,7 +17,7 @@ import {
   valueCell,
 } from '../numbers.ts'
 import { rowsBehind, section, steps, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
-import { type Cell, type Column, cell, named, numbers, type Table } from '../sheet.ts'
+import { type Cell, type Column, cell, named, numbers, sums, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
@@ -40,7 +40,7 @@ export async function funnels(view: View): Promise<Page> {
     columns: [
       { label: 'Funnel' },
       ...countColumns,
-      { label: 'Revenue', number: true, total: true },
+      ...sums('Revenue'),
       { label: 'Per session', number: true, ratio: ['Revenue', 'Sessions'] },
     ],
     rows: rows.map((figure) => [
@@ -82,13 +82,13 @@ const stepsOf = ({ values }: Figure) =>
 
 const countColumns: Column[] = [
   { label: 'Conversion', number: true, ratio: ['Paid', 'Sessions'] },
-  ...['Sessions', 'Replied'].map((label): Column => ({ label, number: true, total: true })),
+  ...sums('Sessions', 'Replied'),
   { label: 'Reply rate', number: true, ratio: ['Replied', 'Sessions'] },
-  { label: 'E-mail', number: true, total: true },
+  ...sums('E-mail'),
   { label: 'E-mail rate', number: true, ratio: ['E-mail', 'Sessions'] },
-  { label: 'Subscribed', number: true, total: true },
+  ...sums('Subscribed'),
   { label: 'Subscription rate', number: true, ratio: ['Subscribed', 'Sessions'] },
-  { label: 'Paid', number: true, total: true },
+  ...sums('Paid'),
 ]
 
 // A share of fewer sessions says little: one more or less moves it by points.

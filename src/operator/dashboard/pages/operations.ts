@@ -8,7 +8,7 @@ import { duration, id, number, plural, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
-import { type Cell, cell, columns, type Table } from '../sheet.ts'
+import { type Cell, cell, columns, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { csvLink, table } from '../table.ts'
 import { projectOf, type View } from '../view.ts'
@@ -23,11 +23,7 @@ export async function sync(view: View): Promise<Page> {
   ])
   const content: Table = {
     caption: 'Readers',
-    columns: [
-      ...columns('Key', 'List', 'Last read', 'Read up to'),
-      { label: 'Lag', number: true },
-      { label: 'Rows today', number: true },
-    ],
+    columns: [...columns('Key', 'List', 'Last read', 'Read up to'), ...numbers('Lag', 'Rows today')],
     rows: readers.data.map((one) => [
       cell(html`${one.key_name || 'First key'}<br>${id(one.key_id)}`, one.key_id),
       one.list,
@@ -61,8 +57,7 @@ const writerTable = (today: string, data: Response<'listRecordWriters'>['data'])
   caption: 'Writers',
   columns: [
     ...columns('Key', 'Last seen', 'Day', 'Records'),
-    { label: 'Accepted', number: true },
-    { label: 'Rejected', number: true },
+    ...numbers('Accepted', 'Rejected'),
     { label: 'Why rejected' },
   ],
   rows: data.map((one) => [

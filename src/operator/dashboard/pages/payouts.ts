@@ -67,12 +67,7 @@ const account = ({ psp, psp_merchant_id, test }: Account): Cell =>
 function balanceTable(data: Response<'getUnpaidBalance'>['data']): Table {
   return {
     caption: 'Not paid out yet',
-    columns: [
-      { label: 'Account' },
-      ...amountColumns('Balance'),
-      { label: 'Entries', number: true },
-      { label: 'Oldest' },
-    ],
+    columns: [...columns('Account'), ...amountColumns('Balance'), ...numbers('Entries'), ...columns('Oldest')],
     rows: data.map((one) => [
       account(one),
       ...amountCells({ amount: one.net, currency_code: one.currency_code }),
@@ -153,8 +148,7 @@ function entryTable(data: Item<'listBalanceEntries'>[]): Table {
       { label: 'Entry' },
       ...amountColumns('Net'),
       { label: 'Type' },
-      { label: 'Amount', number: true },
-      { label: 'Fee', number: true },
+      ...numbers('Amount', 'Fee'),
       ...columns('Source', 'Here', 'When', 'Description'),
     ],
     rows: data.map((one) => [

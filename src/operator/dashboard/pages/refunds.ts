@@ -19,16 +19,13 @@ import {
   withoutDollars,
 } from '../parts.ts'
 import { chosenReason } from '../reason.ts'
-import { amountCells, amountColumns, cell, columns, named, type Table } from '../sheet.ts'
+import { amountCells, amountColumns, cell, columns, named, sums, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import { allChoices, daysOf, inCurrency, organizationOf, pathOf, type View } from '../view.ts'
 import { returnRates } from './return-rates.ts'
 
-interface Reason {
-  psp_reason_message: string | null
-  psp_reason_code: string | null
-}
+type Reason = Pick<Item<'listMoneyBack'>, 'psp_reason_message' | 'psp_reason_code'>
 
 const TYPES = { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' }
 
@@ -116,10 +113,7 @@ function reasonTable(view: View, found: Figure[]): Table {
   const rows = found.filter(({ values }) => values.refund_count || values.chargeback_count || values.chargebacks)
   return {
     caption: 'By reason',
-    columns: [
-      { label: 'Reason' },
-      ...['Refunds', 'Refunded', 'Disputes', 'Charged back'].map((label) => ({ label, number: true, total: true })),
-    ],
+    columns: [{ label: 'Reason' }, ...sums('Refunds', 'Refunded', 'Disputes', 'Charged back')],
     rows: rows
       .sort((a, b) => sumOf(b) - sumOf(a))
       .map(({ key, values }) => [

@@ -4,7 +4,7 @@ import { number, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import type { Figure } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { cell, numbers, type Table } from '../sheet.ts'
 import { allChoices, type View } from '../view.ts'
 
 const MONTHS = 12
@@ -41,8 +41,7 @@ export function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
     caption: 'Retention by month of the first payment',
     columns: [
       { label: 'First payment' },
-      { label: 'Subscriptions', number: true },
-      ...Array.from({ length: MONTHS }, (_, n) => ({ label: `${n}`, number: true })),
+      ...numbers('Subscriptions', ...Array.from({ length: MONTHS }, (_, n) => `${n}`)),
     ],
     rows,
   }

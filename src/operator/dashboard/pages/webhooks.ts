@@ -1,8 +1,9 @@
 // Webhooks: endpoints with their success rates, deliveries, and one event with its attempts.
 import type { Item, Response } from '../call.ts'
-import { cut, id, milliseconds, moment, number, percent, status, time } from '../format.ts'
+import { cut, id, milliseconds, moment, number, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
+import { valueCell } from '../numbers.ts'
 import { actionForm, facts, hiddenField, linkButton, section, tableSection, textField } from '../parts.ts'
 import { cell, columns, numbers, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -34,10 +35,7 @@ export async function webhooks(view: View): Promise<Page> {
       ),
       html`${status(!one.enabled ? 'disabled' : one.failing_since ? 'failing' : 'enabled')}${one.disabled_because && html` <span class="quiet">${DISABLED_BECAUSE[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">since ${time(one.failing_since)}</span>`}`,
       cell(number(one.attempts), one.attempts),
-      cell(
-        percent(one.attempts ? one.succeeded / one.attempts : null),
-        one.attempts ? one.succeeded / one.attempts : null,
-      ),
+      valueCell('percent', one.attempts ? one.succeeded / one.attempts : null),
       cell(milliseconds(one.p50_ms), one.p50_ms),
       cell(milliseconds(one.p95_ms), one.p95_ms),
       cell(number(one.waiting), one.waiting),
@@ -95,10 +93,7 @@ function switches(view: View, { endpoint_id, enabled }: Endpoint): Piece {
 function deliveryTable(view: View, data: Item<'listDeliveries'>[]): Table {
   return {
     caption: 'Deliveries',
-    columns: [
-      ...columns('Event', 'Type', 'Status', 'Endpoint', 'Created', 'Next attempt'),
-      { label: 'Attempts', number: true },
-    ],
+    columns: [...columns('Event', 'Type', 'Status', 'Endpoint', 'Created', 'Next attempt'), ...numbers('Attempts')],
     rows: data.map((one) => [
       cell(id(one.event_id, view.href(`/webhooks/events/${one.event_id}`)), one.event_id),
       one.event_type,
