@@ -45,63 +45,39 @@ const CONNECT_AGAIN = 'Connect it again: tundish merchant-account connect'
 /** Finds rejected credentials, a key of the other mode, and an account that may not charge. */
 async function checkAccount(organizationId: string, provider: Provider): Promise<Finding> {
   const account = `merchant account ${provider.name} ${provider.merchantId} of organization ${organizationId}`
+  const wrong = (message: string, fix = CONNECT_AGAIN) => failed('providers', message, fix)
   const described = await provider.describeAccount!()
   if (described.outcome !== 'described') {
     const isRejected = described.outcome === 'not_begun' && described.cause === 'credentials'
     return isRejected
-      ? failed(
-          'providers',
-          `The key of ${account} is rejected, or may not read the account (${described.why}).`,
-          CONNECT_AGAIN,
-        )
-      : failed(
-          'providers',
+      ? wrong(`The key of ${account} is rejected, or may not read the account (${described.why}).`)
+      : wrong(
           `The provider of ${account} does not respond (${described.why}).`,
           'Check its status page and your network.',
         )
   }
   if (described.isSandbox !== provider.isSandbox) {
     const [is, marked] = described.isSandbox ? ['test', 'live'] : ['live', 'test']
-    return failed(
-      'providers',
-      `The key of ${account} is of the ${is} mode, and the account of the ${marked} mode.`,
-      CONNECT_AGAIN,
-    )
+    return wrong(`The key of ${account} is of the ${is} mode, and the account of the ${marked} mode.`)
   }
   if (provider.accountId && described.accountId !== provider.accountId)
-    return failed(
-      'providers',
+    return wrong(
       `The key of ${account} is of ${described.accountId}, and the account was connected to ${provider.accountId}.`,
-      CONNECT_AGAIN,
     )
   if (!described.chargesEnabled)
-    return failed(
-      'providers',
-      `The provider lets ${account} make no charges.`,
-      'See in the provider’s dashboard what it requires.',
-    )
-  const { missingPermissions } = described
-  if (missingPermissions.length > 0)
-    return failed(
-      'providers',
-      `The key of ${account} lacks permissions: ${missingPermissions.join(', ')}.`,
-      'Add them to the key at the provider.',
-    )
+    return wrong(`The provider lets ${account} make no charges.`, 'See in the provider’s dashboard what it requires.')
+  const lacks = described.missingPermissions.join(', ')
+  if (lacks) return wrong(`The key of ${account} lacks permissions: ${lacks}.`, 'Add them to the key at the provider.')
   return ok('providers', `The ${account} can charge.`)
 }
 
 async function findSameAccounts(db: Db): Promise<Finding[]> {
   const rows = await db.query(SAME_ACCOUNTS)
-  return rows.map(({ organization_id, psp, provider_account, names }) =>
-    ofTenant(
-      { organization_id: organization_id! },
-      warning(
-        'providers',
-        `The merchant accounts ${names} of organization ${organization_id} are one account at the provider, ${psp} ${provider_account}: its payouts, the entries of its balance and its lost movements are listed under each name, and imports move payments from one name to another.`,
-        'Keep one name, and disconnect the others: tundish merchant-account disconnect',
-      ),
-    ),
-  )
+  return rows.map(({ organization_id, psp, provider_account, names }) => {
+    const message = `The merchant accounts ${names} of organization ${organization_id} are one account at the provider, ${psp} ${provider_account}: its payouts, the entries of its balance and its lost movements are listed under each name, and imports move payments from one name to another.`
+    const fix = 'Keep one name, and disconnect the others: tundish merchant-account disconnect'
+    return ofTenant({ organization_id: organization_id! }, warning('providers', message, fix))
+  })
 }
 
 const SAME_ACCOUNTS = `
@@ -125,38 +101,25 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
     findings.push(warning('providers', `${whose}: ${what}`, fix))
   }
   findings.push(...(await findSameAccounts(db)))
-  if (n('silent') > 0)
-    findings.push(
-      failed(
-        'providers',
-        `${count(n('silent'), 'merchant account')} without any notification, though charges were made for more than an hour.`,
-        'Check at the provider whether its notifications reach this server. Of those that are refused, the log has the reason.',
-      ),
-    )
-  if (n('erasures') > 0)
-    findings.push(
-      failed(
-        'erasures',
-        `${count(n('erasures'), 'erasure')} at payment providers ${n('erasures') === 1 ? 'is' : 'are'} not done after an hour.`,
-        'See why: tundish profile receipt',
-      ),
-    )
-  if (n('unreachable') > 0)
-    findings.push(
-      warning(
-        'erasures',
-        `${count(n('unreachable'), 'erasure')} at payment providers found no customer there.`,
-        'See the receipt (tundish profile receipt), and erase by hand what the account still has of the person.',
-      ),
-    )
-  if (n('emails') > 0)
-    findings.push(
-      warning(
-        'erasures',
-        `At least ${count(n('emails'), 'external_id')} ${n('emails') === 1 ? 'looks like an e-mail address' : 'look like e-mail addresses'}, which no erasure removes.`,
-        'Use ids that contain no personal data.',
-      ),
-    )
+  if (n('silent') > 0) {
+    const message = `${count(n('silent'), 'merchant account')} without any notification, though charges were made for more than an hour.`
+    const fix =
+      'Check at the provider whether its notifications reach this server. Of those that are refused, the log has the reason.'
+    findings.push(failed('providers', message, fix))
+  }
+  if (n('erasures') > 0) {
+    const message = `${count(n('erasures'), 'erasure')} at payment providers ${n('erasures') === 1 ? 'is' : 'are'} not done after an hour.`
+    findings.push(failed('erasures', message, 'See why: tundish profile receipt'))
+  }
+  if (n('unreachable') > 0) {
+    const message = `${count(n('unreachable'), 'erasure')} at payment providers found no customer there.`
+    const fix = 'See the receipt (tundish profile receipt), and erase by hand what the account still has of the person.'
+    findings.push(warning('erasures', message, fix))
+  }
+  if (n('emails') > 0) {
+    const message = `At least ${count(n('emails'), 'external_id')} ${n('emails') === 1 ? 'looks like an e-mail address' : 'look like e-mail addresses'}, which no erasure removes.`
+    findings.push(warning('erasures', message, 'Use ids that contain no personal data.'))
+  }
   return findings
 }
 
