@@ -7,12 +7,13 @@ import { invalidParameter, invalidValue } from '../../lib/errors.ts'
 import { DECLARED_ONLY } from '../../lib/http/rule-phrases.ts'
 import { MoneyError, readAmount } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { ALERTS_TAG, checkAlertId, ensureAlertSettings, refuseTooMany } from './alert-settings.ts'
 import { notFound } from './exist.ts'
 import { readQuery } from './figures-query.ts'
 import { list, ofProject } from './list.ts'
+import { amountField } from './names.ts'
 import { change, type Input } from './operation.ts'
 
 const PATH = '/projects/:project_id/alerts'
@@ -65,12 +66,10 @@ const body = Type.Named('AlertRuleSettings', {
     enum: ['below', 'above', 'change'],
     description: 'Below or above the threshold, or changed by it against the same weekday a week earlier.',
   }),
-  threshold: {
-    type: ['number', 'string'],
-    description:
-      'In the unit of the metric: money in major units, rates from 0 to 1 (5% is 0.05). For a change, percent; negative for a drop.',
-    examples: [1000],
-  } as Schema,
+  threshold: amountField(
+    'In the unit of the metric: money in major units, rates from 0 to 1 (5% is 0.05). For a change, percent; negative for a drop.',
+    1000,
+  ),
   today: Type.Optional(
     Type.Boolean({ default: false, description: 'Whether to check the present day instead of the day before.' }),
   ),

@@ -14,6 +14,7 @@ import {
   dayFiltersOf,
   firstVisitFilters,
   isPreview,
+  ofPerson,
   testFilter,
   valueFilter,
   visitFilters,
@@ -27,18 +28,13 @@ function readPaidAttempt(text: string): string {
   throw invalidParameter('paid_attempt must be any, paid, none, or the number of an attempt, such as 2.')
 }
 
-const emailOf = (alias: string) =>
-  text('E-mail address of the person.', {
-    sql: `(select p.email from profiles p where p.project_id = ${alias}.project_id and p.id = ${alias}.profile_id)`,
-    nullable: true,
-  })
 const visited = (what: string, name: string) => text(what, { sql: `s.visit_${name}`, nullable: true })
 
 const session = shape('SessionSummary', 's', {
   id: text('Identifier.'),
   created_at: instant('When it began.'),
   profile_id: text('The person.'),
-  email: emailOf('s'),
+  email: text('E-mail address of the person.', { sql: ofPerson('s', 'email'), nullable: true }),
   funnel_id: text('Funnel.', { nullable: true }),
   country: text('Country.', { nullable: true }),
   locale: text('Language.', { nullable: true }),
@@ -49,14 +45,11 @@ const session = shape('SessionSummary', 's', {
   variant: visited('Variant of the experiment.', 'variant'),
 })
 
-const ofPerson = (column: string) =>
-  `(select p.${column} from profiles p where p.project_id = t.project_id and p.id = t.profile_id)`
-
 const payment = shape('PaymentSummary', 't', {
   id: text('Identifier.'),
   created_at: instant('When it was paid.'),
   profile_id: text('The person.'),
-  email: emailOf('t'),
+  email: text('E-mail address of the person.', { sql: ofPerson('t', 'email'), nullable: true }),
   price: integer('Amount in minor units.'),
   currency: text('Currency.'),
   product_id: text('Product of the subscription.', { sql: 'u.product_id', nullable: true }),
@@ -66,7 +59,7 @@ const payment = shape('PaymentSummary', 't', {
   }),
   subscription_id: text('Subscription.', { nullable: true }),
   funnel_id: text('Funnel.', { nullable: true }),
-  country: text('Country of the person.', { sql: ofPerson('country'), nullable: true }),
+  country: text('Country of the person.', { sql: ofPerson('t', 'country'), nullable: true }),
   sandbox: boolean('Whether it was in a sandbox.'),
 })
 
@@ -154,7 +147,7 @@ export const behindFigures = [
       ...dayFilters('t.created_at'),
       product: valueFilter('u.product_id', 'Only those for this product.'),
       funnel: valueFilter('t.funnel_id', 'Only those from this funnel.'),
-      country: valueFilter(ofPerson('country'), 'Only those of people from this country.'),
+      country: valueFilter(ofPerson('t', 'country'), 'Only those of people from this country.'),
       provider: valueFilter(PROVIDER, 'Only those at this payment provider.'),
       subscription: equals('t.subscription_id', 'Only those of this subscription.'),
       currency: {

@@ -1,6 +1,6 @@
 // Caps of charges: how many, and how much money, a customer or the organization may have in a day, week or month.
 import { formatMinor, MoneyError, minorUnits, readAmount, toMinor, tooManyDecimals } from '../../lib/money.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { amountRefused } from '../../payments/billing/body.ts'
 import { countBefore } from '../../payments/billing/charge/caps.ts'
@@ -8,7 +8,7 @@ import type { SentAmount } from '../../payments/billing/credits/amount.ts'
 import { PATH, TAG, targetOf } from './credit-units.ts'
 import { lockOrganization, notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
-import { currencyOf } from './names.ts'
+import { amountField, currencyOf } from './names.ts'
 import { change, type Input } from './operation.ts'
 
 const cap = shape('ChargeCap', 'k', {
@@ -77,7 +77,7 @@ const setCap = change({
     'A charge that would exceed it is refused with `charge_cap_reached`. What was charged earlier in the period counts, too.',
   body: Type.Named('ChargeCapSettings', {
     ...name,
-    most: { type: ['number', 'string'], description: 'The most that is allowed.', examples: ['100'] } as Schema,
+    most: amountField('The most that is allowed.', '100'),
   }),
   response: cap.schema,
   checkInput: (input) => void mostOf(input),

@@ -1,7 +1,7 @@
 // Credentials of merchant accounts at their payment providers: set and removed, never returned.
 import { Type } from '../../lib/shape/schema.ts'
 import { adapterOf, connectAccount, disconnectAccount } from '../../payments/providers/connect.ts'
-import { checkLabel } from './merchant-accounts.ts'
+import { accountOf, checkLabel } from './merchant-accounts.ts'
 import { act, change, type Input } from './operation.ts'
 
 const PATH = '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id'
@@ -56,9 +56,6 @@ const nameOf = ({ params }: Input) => ({
   merchantId: params.psp_merchant_id!,
 })
 
-const targetOf = ({ params: { organization_id, psp, psp_merchant_id } }: Input) =>
-  `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
-
 export const connections = [
   act({
     id: 'connectMerchantAccount',
@@ -75,7 +72,7 @@ export const connections = [
     entry(input) {
       const { sandbox, secret_key, webhook_secrets } = input.body
       const after = { sandbox, key_last4: secret_key?.slice(-4), webhook_secrets: webhook_secrets?.length }
-      return { action: 'merchant_account.connect_asked', target: targetOf(input), after }
+      return { action: 'merchant_account.connect_asked', target: accountOf(input.params), after }
     },
     async act({ db, seal, clock, config, simulatorUrls }, input) {
       const { sandbox, secret_key, webhook_secrets } = input.body
@@ -101,7 +98,7 @@ export const connections = [
     response: Type.Object({ disconnected: Type.Boolean() }, { title: 'MerchantAccountDisconnected' }),
     async change(query, input) {
       const before = await disconnectAccount(query, nameOf(input))
-      const entry = { action: 'merchant_account.disconnected', target: targetOf(input), before }
+      const entry = { action: 'merchant_account.disconnected', target: accountOf(input.params), before }
       return { entry, result: { disconnected: true } }
     },
   }),

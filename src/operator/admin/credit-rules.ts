@@ -9,7 +9,7 @@ import { creditsIn } from '../../payments/billing/credits/requests.ts'
 import { lockUnit, PATH, TAG, targetOf } from './credit-units.ts'
 import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
-import { currencyOf } from './names.ts'
+import { amountField, currencyOf } from './names.ts'
 import { change, type Input } from './operation.ts'
 
 const rule = shape('CreditRule', 'r', {
@@ -28,11 +28,7 @@ const rule = shape('CreditRule', 'r', {
 /** The charge that a rule is for. */
 const charge = {
   currency_code: Type.String({ description: 'Currency of the charge.', minLength: 3, maxLength: 3, examples: ['USD'] }),
-  charged: {
-    type: ['number', 'string'],
-    description: 'Amount of the charge in major units.',
-    examples: ['9.99'],
-  } as Schema,
+  charged: amountField('Amount of the charge in major units.', '9.99'),
 }
 
 function ruleOf({ params, body, exact = body }: Input): [string, string, string, string] {

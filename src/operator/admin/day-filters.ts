@@ -59,9 +59,12 @@ export const testFilter = (isTest: string, what = 'sandbox payments and people o
   where: (value) => `(${value}::boolean or not ${isTest})`,
 })
 
+/** SQL: a field of the person of a row. */
+export const ofPerson = (row: string, column: string) =>
+  `(select p.${column} from profiles p where p.project_id = ${row}.project_id and p.id = ${row}.profile_id)`
+
 /** SQL: whether the person is one of a preview. */
-export const isPreview = (row: string) =>
-  `(select p.preview from profiles p where p.project_id = ${row}.project_id and p.id = ${row}.profile_id)`
+export const isPreview = (row: string) => ofPerson(row, 'preview')
 
 const text = (description: string) => Type.String({ description, maxLength: 256 })
 

@@ -6,6 +6,7 @@ import { adoptLost } from '../../payments/billing/reconcile/lost.ts'
 import { IS_LOST, IS_OPEN } from '../../payments/providers/lost-movements.ts'
 import { notFound } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
+import { accountOf } from './merchant-accounts.ts'
 import { act, change, type Input } from './operation.ts'
 
 const TAG = 'Orders'
@@ -106,8 +107,7 @@ const ACCEPT = `
   where l.organization_id = $1 and l.psp = $2 and l.psp_merchant_id = $3 and l.transaction_id = $4 and ${IS_LOST}
   returning ${lostMovement.namedColumns}`
 
-const nameOf = ({ organization_id, psp, psp_merchant_id, transaction_id }: Input['params']) =>
-  `movement ${transaction_id} of merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
+const nameOf = (params: Input['params']) => `movement ${params.transaction_id} of ${accountOf(params)}`
 
 export const lostMovements = [
   list({

@@ -7,7 +7,7 @@ import { hasControlCharacters, isName } from '../../lib/text.ts'
 import { lockOrganization } from './exist.ts'
 import { list, ofOrganization } from './list.ts'
 import { currencyOf } from './names.ts'
-import { change } from './operation.ts'
+import { change, type Input } from './operation.ts'
 
 const merchantAccount = shape('MerchantAccount', 'm', {
   psp: text('Payment provider.', { example: 'simulator' }),
@@ -73,8 +73,7 @@ const putMerchantAccount = change({
     await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
     const [row] = await query(FIND_ACCOUNT, key)
     const result = merchantAccount.readNamed(row!)
-    const target = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
-    const entry = { action: 'merchant_account.set', target, after: { region, currencies } }
+    const entry = { action: 'merchant_account.set', target: accountOf(params), after: { region, currencies } }
     return {
       entry: before
         ? { ...entry, before: { region: before.region, currencies: JSON.parse(before.currencies!) } }
@@ -83,6 +82,10 @@ const putMerchantAccount = change({
     }
   },
 })
+
+/** The account of a path, as the target of an audit entry names it. */
+export const accountOf = ({ organization_id, psp, psp_merchant_id }: Input['params']) =>
+  `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
 
 const WHERE = 'm.organization_id = $1 and m.psp = $2 and m.psp_merchant_id = $3'
 const READ_SETTINGS = `select region, currencies from merchant_accounts m where ${WHERE}`

@@ -4,9 +4,11 @@ import { invalidValue, Refusal } from '../../lib/errors.ts'
 import { numberText } from '../../lib/json/read.ts'
 import { type Decimal, MoneyError, readAmount, toMinor } from '../../lib/money.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { notFound } from './exist.ts'
 import { TAG } from './finance.ts'
+import { accountOf } from './merchant-accounts.ts'
+import { amountField } from './names.ts'
 import { change } from './operation.ts'
 import { PAYOUTS_PATH, payout } from './payouts.ts'
 
@@ -23,11 +25,7 @@ const match = change({
   description: 'Notes the line that the bank shows for it. Noting it again replaces what was noted.',
   body: Type.Named('BankLine', {
     day: Type.String({ description: 'The day of the line.', examples: ['2026-10-05'], maxLength: 40 }),
-    amount: {
-      type: ['number', 'string'],
-      description: 'Its amount in the currency of the payout; it must be the same.',
-      examples: ['1158.20'],
-    } as Schema,
+    amount: amountField('Its amount in the currency of the payout; it must be the same.', '1158.20'),
     reference: Type.Optional(
       Type.String({ description: 'What identifies it at the bank.', minLength: 1, maxLength: 200 }),
     ),
@@ -72,7 +70,7 @@ async function set(query: Query, params: Record<string, string>, line: Line | un
   if (line) requireSame(line.amount, known.amount!, known.currency_code!)
   const values = line ? [line.day, known.amount!, line.reference, true] : [null, null, null, false]
   const [row] = await query(SET, [...key, ...values])
-  const target = `payout ${params.payout_id} of merchant account ${params.psp} ${params.psp_merchant_id} of organization ${params.organization_id}`
+  const target = `payout ${params.payout_id} of ${accountOf(params)}`
   return {
     entry: {
       action: line ? 'payout.matched' : 'payout.unmatched',

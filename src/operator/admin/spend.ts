@@ -4,8 +4,9 @@ import { storeSpend } from '../../data/figures/store-spend.ts'
 import { readDay } from '../../lib/days.ts'
 import { invalidValue } from '../../lib/errors.ts'
 import { formatMinor, MoneyError, readAmount, readCurrency, toMinor, tooManyDecimals } from '../../lib/money.ts'
-import { type Schema, Type } from '../../lib/shape/schema.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import { TAG } from './figures-query.ts'
+import { amountField } from './names.ts'
 import { change } from './operation.ts'
 
 /** The most rows of a request. A command sends more in several. */
@@ -22,11 +23,7 @@ const row = Type.Named('SpendRow', {
     Type.String({ description: 'Their `campaign`; without it, all sessions of the source.', maxLength: 400 }),
   ),
   currency: Type.String({ description: 'Currency of the amount.', minLength: 3, maxLength: 3, examples: ['USD'] }),
-  amount: {
-    type: ['number', 'string'],
-    description: 'What was spent, in major units.',
-    examples: ['125.40'],
-  } as Schema,
+  amount: amountField('What was spent, in major units.', '125.40'),
 })
 
 interface Given {

@@ -10,7 +10,7 @@ import { DECLARED_ONLY, MONTH_PATTERN } from '../../lib/http/rule-phrases.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { foldQueriedEmail } from '../../lib/text.ts'
-import { day, dayFilters, firstVisitFilters, isPreview, testFilter, valueFilter } from './day-filters.ts'
+import { day, dayFilters, firstVisitFilters, isPreview, ofPerson, testFilter, valueFilter } from './day-filters.ts'
 import { equals, equalsOrNone, list, ofProject } from './list.ts'
 
 /** The fields of a subscription about its product and price, from the table `alias`. */
@@ -35,10 +35,7 @@ const subscription = shape('SubscriptionSummary', 's', {
   funnel_id: text('Funnel.', { nullable: true }),
   period_ends_at: instant('End of the paid period.', { nullable: true }),
   profile_id: text('The person.'),
-  email: text('E-mail address of the person.', {
-    sql: '(select p.email from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
-    nullable: true,
-  }),
+  email: text('E-mail address of the person.', { sql: ofPerson('s', 'email'), nullable: true }),
 })
 
 /** Throws a 400 for a text of another form, and for days that do not exist. */
@@ -78,10 +75,7 @@ export const subscriptions = [
       profile_id: equals('s.profile_id', 'Only those of this person.'),
       id: equals('s.id', 'Only the one with this id.'),
       ...dayFilters('s.created_at'),
-      country: valueFilter(
-        '(select p.country from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
-        'Only those of people from this country.',
-      ),
+      country: valueFilter(ofPerson('s', 'country'), 'Only those of people from this country.'),
       ...firstVisitFilters('s.project_id', 's.profile_id'),
       first_payment: {
         schema: Type.String({
