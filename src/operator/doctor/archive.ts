@@ -15,13 +15,8 @@ export async function checkArchive(db: Db): Promise<Finding[]> {
   if (row.is_told === 'f') {
     const message =
       'archive_mode is on, but neither archive_command nor archive_library is set: pg_wal keeps every segment and fills its disk.'
-    return [
-      failed(
-        'archive',
-        message,
-        'Set archive_command and reload PostgreSQL, or set archive_mode = off and restart it.',
-      ),
-    ]
+    const fix = 'Set archive_command and reload PostgreSQL, or set archive_mode = off and restart it.'
+    return [failed('archive', message, fix)]
   }
   const since = row.archived_at ? `since ${instantFromPg(row.archived_at)}` : 'anything'
   if (row.is_failing === 't') {
@@ -30,13 +25,8 @@ export async function checkArchive(db: Db): Promise<Finding[]> {
   }
   if (row.is_behind === 't') {
     const message = `PostgreSQL has not archived ${since}, and its archive is ${count(Number(row.behind), 'segment')} behind: archive_command does not end, or is too slow.`
-    return [
-      warning(
-        'archive',
-        message,
-        'Look for its process on the machine of PostgreSQL, and whether the disk of the archive responds.',
-      ),
-    ]
+    const fix = 'Look for its process on the machine of PostgreSQL, and whether the disk of the archive responds.'
+    return [warning('archive', message, fix)]
   }
   if (!row.archived_at)
     return [ok('archive', 'PostgreSQL archives its log, and has not had to yet since its statistics began.')]

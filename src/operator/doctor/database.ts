@@ -83,11 +83,8 @@ async function checkNewer(db: Db): Promise<Finding> {
   if (versions.length === 0) return ok('migrations', 'The schema is current.')
   const message = `A newer Tundish has migrated the database (${versions.join(', ')})`
   if (!isBreaking) return ok('migrations', `${message}. This version works on it.`)
-  return failed(
-    'migrations',
-    `${message}, and this version does not start on it.`,
-    'Run that version, or restore a backup.',
-  )
+  const fix = 'Run that version, or restore a backup.'
+  return failed('migrations', `${message}, and this version does not start on it.`, fix)
 }
 
 /** Compares the database's clock with this machine's, allowing for the round trip. */
@@ -99,9 +96,10 @@ export async function checkClock(db: Db): Promise<Finding> {
   const skewMs = theirsMs < sentMs ? theirsMs - sentMs : Math.max(0, theirsMs - receivedMs)
   if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok('clock', 'The clocks of the database and this machine agree.')
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1)
+  const message = `The database's clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine's.`
   return warning(
     'clock',
-    `The database's clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine's.`,
+    message,
     'Synchronize both machines by NTP. Nothing is lost: all stamps are set by the database.',
   )
 }
@@ -128,16 +126,14 @@ export async function checkSync(db: Db): Promise<Finding[]> {
     findings.push(warning('sync', `${count(prepared, 'prepared transaction')} may hold X-Sync-Horizon back.`, fix))
   }
   if (unseen > 0) {
+    const message = `${count(unseen, 'writer')} not visible to this role, so X-Sync-Horizon does not advance.`
     const fix = `Use one role for all processes, or run: grant pg_read_all_stats to ${role};`
-    findings.push(
-      failed('sync', `${count(unseen, 'writer')} not visible to this role, so X-Sync-Horizon does not advance.`, fix),
-    )
+    findings.push(failed('sync', message, fix))
   }
   if (slow > 0) {
+    const message = `${count(slow, 'writer')} running for more than ${LONG_WRITE} hold X-Sync-Horizon back.`
     const fix = 'A long import is a normal cause; otherwise look for "idle in transaction" in pg_stat_activity.'
-    findings.push(
-      warning('sync', `${count(slow, 'writer')} running for more than ${LONG_WRITE} hold X-Sync-Horizon back.`, fix),
-    )
+    findings.push(warning('sync', message, fix))
   }
   if (findings.length > 0) return findings
   const visible =

@@ -158,15 +158,11 @@ export async function checkCharges(db: Db): Promise<Finding[]> {
   const forgotten = Number(row!.forgotten)
   const since = `the oldest since ${row!.oldest}`
   const findings: Finding[] = []
-  if (stuck > 0)
-    findings.push(
-      failed(
-        'charges',
-        `${movements(stuck, 'is', 'are')} in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
-        'Check that a worker runs and the provider responds; decide a lasting case: tundish charges resolve',
-      ),
-    )
-  else if (unknown > 0) findings.push(ok('charges', `${unknown} in progress, ${since}.`))
+  if (stuck > 0) {
+    const message = `${movements(stuck, 'is', 'are')} in progress for more than ${LONG_IN_PROGRESS}, ${since}.`
+    const fix = 'Check that a worker runs and the provider responds; decide a lasting case: tundish charges resolve'
+    findings.push(failed('charges', message, fix))
+  } else if (unknown > 0) findings.push(ok('charges', `${unknown} in progress, ${since}.`))
   if (pending > 0) {
     const message = `${movements(pending, 'is', 'are')} pending at the provider, the oldest since ${row!.pending_since}.`
     const fix = 'Ask the provider why it has not decided; see: tundish refund stuck, tundish order stuck'
@@ -194,11 +190,7 @@ export async function checkMismatches(db: Db): Promise<Finding[]> {
   if (rows.length === 0) return []
   const some = rows.slice(0, 3).map(({ what, mismatch }) => `${what} (${mismatch})`)
   const more = rows.length > some.length ? ', …' : ''
-  return [
-    failed(
-      'charges',
-      `${movements(rows.length, 'differs', 'differ')} at the provider from the request: ${some.join(', ')}${more}.`,
-      'Compare each with the provider; one that is still in progress: tundish charges resolve',
-    ),
-  ]
+  const message = `${movements(rows.length, 'differs', 'differ')} at the provider from the request: ${some.join(', ')}${more}.`
+  const fix = 'Compare each with the provider; one that is still in progress: tundish charges resolve'
+  return [failed('charges', message, fix)]
 }

@@ -15,12 +15,9 @@ export async function checkMasterKey(db: Db, given?: Seal): Promise<{ finding: F
   const fix = 'Start with the MASTER_KEY (or DATA_DIR/master.key) this database was set up with, from your backup.'
   const [row] = await db.query(`select value from instance where name = 'master key'`)
   if (!given) {
-    const missing = failed(
-      'master key',
-      'master.key is missing in DATA_DIR.',
-      'Restore it from your backup, or set MASTER_KEY.',
-    )
-    return { finding: row ? missing : ok('master key', 'There is none yet: the first start creates it.') }
+    if (!row) return { finding: ok('master key', 'There is none yet: the first start creates it.') }
+    const restore = 'Restore it from your backup, or set MASTER_KEY.'
+    return { finding: failed('master key', 'master.key is missing in DATA_DIR.', restore) }
   }
   if (row && row.value !== given.fingerprint) {
     return { finding: failed('master key', 'The master key is not that of this database.', fix) }

@@ -25,11 +25,8 @@ export async function checkReplica(primary: Db, url: string | undefined): Promis
 async function follow(primary: Db, replica: Db): Promise<Finding> {
   const [server] = await replica.query('select pg_is_in_recovery() as standby')
   if (server!.standby !== 't') {
-    return warning(
-      'replica',
-      'The server of READ_DATABASE_URL is not a standby.',
-      `Point it at a replica. ${UNTIL_THEN}`,
-    )
+    const message = 'The server of READ_DATABASE_URL is not a standby.'
+    return warning('replica', message, `Point it at a replica. ${UNTIL_THEN}`)
   }
   const [target] = await primary.query('select pg_current_wal_flush_lsn() as position')
   const begunMs = performance.now()

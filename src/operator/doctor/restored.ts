@@ -36,13 +36,8 @@ async function checkLost(db: Db): Promise<Finding[]> {
   const [{ lost }] = rows as [{ lost: string }]
   const of = rows.map(({ organization_id }) => organization_id).join(', ')
   const message = `${count(Number(lost), 'charge or refund', 'charges or refunds')} at payment providers have no order here (organizations: ${of}). A key that is charged again brings its order back.`
-  return [
-    warning(
-      'restore',
-      message,
-      'List them: tundish reconcile lost. Adopt them, or accept that they were made elsewhere.',
-    ),
-  ]
+  const fix = 'List them: tundish reconcile lost. Adopt them, or accept that they were made elsewhere.'
+  return [warning('restore', message, fix)]
 }
 
 // Declined charges moved no money.
