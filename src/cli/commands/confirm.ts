@@ -18,10 +18,15 @@ export async function confirm(yes: boolean | undefined, describe: () => Promise<
     throw new UsageError('This cannot be undone, and there is no terminal to ask for confirmation: add --yes.')
   const sentences = await describe()
   process.stderr.write(`${printable(sentences)}\nThis cannot be undone.\n`)
+  const reply = await ask('Type "yes" to go on: ').catch(throwAsRefusal)
+  if (reply.trim().toLowerCase() !== 'yes') throw nothingDone()
+}
+
+/** What is typed at the terminal after a question. */
+export async function ask(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    const reply = await terminal.question('Type "yes" to go on: ').catch(throwAsRefusal)
-    if (reply.trim().toLowerCase() !== 'yes') throw nothingDone()
+    return await terminal.question(question)
   } finally {
     terminal.close()
   }

@@ -1,7 +1,6 @@
 // tundish restore: loads a backup, and erases again all profiles that were erased since.
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 import { type Command, Option } from 'commander'
 import type { Config } from '../../config.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
@@ -13,6 +12,7 @@ import { showProgress } from '../../operations/backup/progress.ts'
 import { type Restored, restore } from '../../operations/backup/restore.ts'
 import { LISTED_BEFORE_MS } from '../../payments/billing/movement/unlisted.ts'
 import { abortedWhenStopped, withSettings } from './command.ts'
+import { ask } from './confirm.ts'
 import { commandLine } from './operations.ts'
 
 interface Options {
@@ -77,15 +77,6 @@ async function readAccounts(
 
 const QUESTION =
   'Which merchant accounts were connected after the backup was made (ORGANIZATION/PROVIDER/ACCOUNT with commas, or none)? '
-
-async function ask(question: string): Promise<string> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    return await terminal.question(question)
-  } finally {
-    terminal.close()
-  }
-}
 
 function readAccount(text: string): NamedAccount {
   const [organizationId, psp, ...rest] = text.trim().split('/')
