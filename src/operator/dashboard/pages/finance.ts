@@ -122,11 +122,6 @@ function withoutRate({ currencies, reporting_currency }: Report): Piece {
   return html`<p class="note">Without a value in ${reporting_currency}, and so not in the figures above: ${each}. ${howToValue(reporting_currency)}</p>`
 }
 
-interface Asked {
-  month: string
-  test: boolean
-}
-
 /** The merchant account whose movements are asked for. */
 const accountOf = ({ query }: View) => {
   const [psp, psp_merchant_id] = [query.get('psp'), query.get('psp_merchant_id')]
@@ -144,7 +139,7 @@ function ofAccount(view: View): Piece {
 }
 
 /** The shown page of the rows; all of them if they are downloaded as CSV. */
-async function rowsOf(view: View, params: Record<string, string>, query: Asked): Promise<Listed<Row>> {
+async function rowsOf(view: View, params: Record<string, string>, query: object): Promise<Listed<Row>> {
   const call = (more: object) =>
     view.call.exactly('listFinanceRows', { params, query: { ...query, ...accountOf(view), ...more } })
   if (view.query.get('csv') !== 'rows') {
