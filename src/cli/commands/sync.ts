@@ -45,7 +45,7 @@ export function register(program: Command): void {
     const everyMs = pauseOf(options.every)
     const url = addressOf(options, config)
     const tundish = new Tundish({ url, projectKey: await keyOf(options, config), fetch: openFetch(url) })
-    const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
+    const signal = abortedWhenStopped(interrupted('Stopped.'))
     // A copy holds personal data. Some of its files, such as DuckDB's log and Parquet, are created by libraries.
     process.umask(0o077)
     const target = await targetOf(options.to, options.format).catch((error) => {
@@ -214,33 +214,23 @@ function pauseOf(text: string): number {
 // The calls that fail for a full disk, for a folder that cannot be made, or for one with the name of a file of the copy.
 const FILE_CALLS = ['mkdir', 'open', 'read', 'write', 'writev', 'fsync', 'close', 'rename']
 
-const KEY_REFUSED = 'The key is wrong or expired, or was revoked: give a valid one. The next sync continues from here.'
+const interrupted = (why: string) => new Refusal(`${why} The next sync continues from here.`)
 
 function asRefusal(error: unknown, { to }: Options): unknown {
   if (error instanceof TundishError) {
-    const why = error.status === 401 ? ` ${KEY_REFUSED}` : ''
-    return new Refusal(`The server refused: ${error.message}${why}`)
+    const sentence = `The server refused: ${error.message}`
+    if (error.status !== 401) return new Refusal(sentence)
+    return interrupted(`${sentence} The key is wrong or expired, or was revoked: give a valid one.`)
   }
-  if (error instanceof TundishConnectionError) {
-    return new Refusal(`The server cannot be reached (${error.message}). The next sync continues from here.`)
-  }
+  if (error instanceof TundishConnectionError) return interrupted(`The server cannot be reached (${error.message}).`)
   const { code, message, syscall, dest } = error as NodeJS.ErrnoException & { dest?: string }
   if (code === 'ERR_SQLITE_ERROR') return new Refusal(`The file of the copy cannot be used (${message}).`)
-  if (isUnavailable(error)) {
-    return new Refusal(
-      `The database of the copy became unavailable (${causeOf(error)}). The next sync continues from here.`,
-    )
-  }
-  if (FILE_CALLS.includes(syscall ?? '')) {
-    return new Refusal(
-      `${dest ?? withoutPassword(to)} cannot be used: ${whyNot(error as Error)}. The next sync continues from here.`,
-    )
-  }
+  if (isUnavailable(error)) return interrupted(`The database of the copy became unavailable (${causeOf(error)}).`)
+  if (FILE_CALLS.includes(syscall ?? ''))
+    return interrupted(`${dest ?? withoutPassword(to)} cannot be used: ${whyNot(error as Error)}.`)
   // Missing permissions, and tables that are not those of a copy. These messages contain names and no data.
   if (sqlState(error)?.startsWith('42')) return new Refusal(`The database of the copy cannot be used (${message}).`)
   if (error instanceof pg.DatabaseError)
-    return new Refusal(
-      `The database of the copy refused a batch (${placeOfRefusal(error)}): nothing of it was stored. The next sync continues from here.`,
-    )
+    return interrupted(`The database of the copy refused a batch (${placeOfRefusal(error)}): nothing of it was stored.`)
   return error
 }

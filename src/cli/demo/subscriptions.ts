@@ -175,24 +175,20 @@ function* customerLines(
   const external_id = `user_${n}`
   const token = random.pick(['pm_card_visa', 'pm_card_mastercard'])
   const subs = uuid(random, made)
+  const withoutCard = (ms: number, price: number) => ({ external_id, ms, price, currency, token: null })
   yield { record: 'customer', data: { external_id, email: person.email, profile_id: person.id } }
   for (const [iteration, { ms, price }] of charges.entries()) {
     const meta = { meta_subs_id: subs, meta_subs_iteration: String(iteration), is_cit: iteration === 0 }
     const session = { meta_client_svc_session_id: person.visits.at(-1)!.id, meta_client_svc_price_id: plan.id }
     if (random.chance(DECLINED_FIRST)) {
       const declined = declineOf(random.weighted(DECLINES))
-      yield payment(
-        random,
-        { external_id, ms: ms - RETRY_AFTER_MS, price, currency, token: null },
-        { ...meta, ...declined },
-      )
+      yield payment(random, withoutCard(ms - RETRY_AFTER_MS, price), { ...meta, ...declined })
       // Of some, the first retry is declined too. It takes no random number of the other records.
       if ((n + iteration) % 3 === 0)
-        yield payment(
-          openRandom(n * 1000 + iteration),
-          { external_id, ms: ms - FIRST_BEFORE_MS, price, currency, token: null },
-          { ...meta, ...declineOf((n + iteration) % 2 === 0 ? 'insufficient_funds' : 'do_not_honor') },
-        )
+        yield payment(openRandom(n * 1000 + iteration), withoutCard(ms - FIRST_BEFORE_MS, price), {
+          ...meta,
+          ...declineOf((n + iteration) % 2 === 0 ? 'insufficient_funds' : 'do_not_honor'),
+        })
     }
     const line = payment(random, { external_id, ms, price, currency, token }, { ...meta, ...session })
     yield line
@@ -203,17 +199,13 @@ function* customerLines(
       const reasons = BACK_REASONS[back as keyof typeof BACK_REASONS]
       const psp_reason_code = reasons[days % reasons.length]
       const returned = { order_id, psp_transaction_type: back, status: 'refunded', psp_reason_code }
-      yield payment(
-        random,
-        { external_id, ms: ms + days * DAY_MS, price, currency, token: null },
-        { ...meta, ...returned },
-      )
+      yield payment(random, withoutCard(ms + days * DAY_MS, price), { ...meta, ...returned })
     }
   }
   if (status === 'unpaid') {
     const price = priceIn(currency, plan.dollars)
     const meta = { meta_subs_id: subs, meta_subs_iteration: String(charges.length), meta_retry_step: '1', ...DECLINED }
-    yield payment(random, { external_id, ms: period![1], price, currency, token: null }, meta)
+    yield payment(random, withoutCard(period![1], price), meta)
   }
 }
 
