@@ -8,7 +8,7 @@ import { bodyCheck } from '../../lib/http/body.ts'
 import { Json } from '../../lib/json/json.ts'
 import type { Page } from '../admin/list.ts'
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
-import { operations, type Responses } from '../admin/operations.ts'
+import { operationOf, type Responses } from '../admin/operations.ts'
 import { requireRight } from '../admin/reach.ts'
 import type { Session } from './sessions.ts'
 
@@ -42,8 +42,7 @@ export type Exact<T> = T extends object
 export function openCall(app: App, actor: Actor, session: Session): Call {
   const forReading = { ...app, db: sharingSums(app.db) }
   async function run(id: string, input: Partial<Input> = {}): Promise<object> {
-    const operation = operations.find((one) => one.id === id)
-    if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
+    const operation = operationOf(id)
     requireRight(operation, session.access)
     const whole: Input = { params: {}, query: {}, body: {}, ...input, access: session.access }
     checkInput(operation, whole)

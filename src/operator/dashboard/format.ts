@@ -5,25 +5,13 @@ import { type Html, html, type Piece } from './html.ts'
 
 // Created once: creating one for each number would take most of a page's time. A negative value that is written as 0 has no sign.
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
-const FIXED = Array.from(
-  { length: 5 },
-  (_, digits) =>
-    new Intl.NumberFormat('en-US', {
-      signDisplay: 'negative',
-      minimumFractionDigits: digits,
-      maximumFractionDigits: digits,
-    }),
-)
-
-const PLAIN = FIXED.map(
-  (format) =>
-    new Intl.NumberFormat('en-US', {
-      useGrouping: false,
-      signDisplay: 'negative',
-      minimumFractionDigits: format.resolvedOptions().minimumFractionDigits!,
-      maximumFractionDigits: 4,
-    }),
-)
+const byDecimals = (more: Intl.NumberFormatOptions = {}) =>
+  Array.from({ length: 5 }, (_, digits) => {
+    const decimals = { minimumFractionDigits: digits, maximumFractionDigits: digits }
+    return new Intl.NumberFormat('en-US', { signDisplay: 'negative', ...decimals, ...more })
+  })
+const FIXED = byDecimals()
+const PLAIN = byDecimals({ useGrouping: false, maximumFractionDigits: 4 })
 
 const NONE = html`<span class="none" aria-label="none">–</span>`
 

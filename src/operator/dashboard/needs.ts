@@ -1,7 +1,7 @@
 // What each page and form of the dashboard needs: the operation that it is about. Pages and forms that an operator may not use are not
 // linked or shown; the operation itself refuses them too.
 import type { Access } from '../../core/tenants/access.ts'
-import { operations, type Responses } from '../admin/operations.ts'
+import { operationOf, type Responses } from '../admin/operations.ts'
 import { isOpenTo } from '../admin/reach.ts'
 
 type Need = Parameters<typeof isOpenTo>[0]
@@ -138,10 +138,4 @@ function isAllowed(needs: Needs, who: Who, href: string): boolean {
 function matches(pattern: string, path: string): boolean {
   const [wanted, given] = [pattern.split('/'), path.split('/')]
   return wanted.length === given.length && wanted.every((part, n) => part.startsWith(':') || part === given[n])
-}
-
-function operationOf(id: keyof Responses) {
-  const operation = operations.find((one) => one.id === id)
-  if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
-  return operation
 }

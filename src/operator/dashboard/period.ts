@@ -31,24 +31,17 @@ export const IN_WRONG_ORDER = 'The first day must not be after the last.'
 
 /** Reads the period from the address; `today` is the present day in the time zone of the page. Nonsense is refused in a sentence. */
 export function choosePeriod(query: URLSearchParams, today: string): Span {
-  const given = query.get('from')
-  if (given) {
-    const from = readDay('from', given)
-    const to = addDays(readDay('to', query.get('to') || today), 1)
-    if (from >= to) throw invalidValue(IN_WRONG_ORDER)
-    return {
-      name: 'custom',
-      from,
-      to,
-      today,
-      compare: chosenComparison(query) ?? 'previous',
-      by: chosenGrouping(query) ?? grouping(from, to),
-    }
-  }
-  const name = Object.hasOwn(presets, query.get('period') ?? '') ? query.get('period')! : DEFAULT
-  const { from, to } = presetDays(name, today)
+  const [given, preset] = [query.get('from'), query.get('period') ?? '']
+  const name = given ? 'custom' : Object.hasOwn(presets, preset) ? preset : DEFAULT
+  const { from, to } = given ? typedDays(given, query.get('to') || today) : presetDays(name, today)
   const compare = chosenComparison(query) ?? (name.endsWith('month') ? 'month' : 'previous')
   return { name, from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+}
+
+function typedDays(first: string, last: string): { from: string; to: string } {
+  const days = { from: readDay('from', first), to: addDays(readDay('to', last), 1) }
+  if (days.from >= days.to) throw invalidValue(IN_WRONG_ORDER)
+  return days
 }
 
 function presetDays(name: string, today: string): { from: string; to: string } {

@@ -95,10 +95,8 @@ const isExpired = ({ nowMs }: View, { expires_at }: { expires_at: string | null 
   expires_at !== null && Date.parse(expires_at) <= nowMs
 
 /** The page shows the first hundred: a valid key must not be hidden behind newer ones that have ended. */
-const validFirst = <T extends { expires_at: string | null }>(view: View, data: readonly T[]): T[] => [
-  ...data.filter((one) => !isExpired(view, one)),
-  ...data.filter((one) => isExpired(view, one)),
-]
+const validFirst = <T extends { expires_at: string | null }>(view: View, data: readonly T[]): T[] =>
+  data.toSorted((a, b) => Number(isExpired(view, a)) - Number(isExpired(view, b)))
 
 const operatorTable = (view: View, data: Item<'listOperators'>[]): Table => ({
   caption: 'Operator keys',

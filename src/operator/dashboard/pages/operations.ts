@@ -134,9 +134,8 @@ export async function doctor(view: View): Promise<Page> {
   const { at, findings } = await (view.query.has('now') ? examineNow : findingsOf)(view.app)
   const order = { failed: 0, warning: 1, ok: 2 }
   const own = findings.filter((finding) => isHere(view, finding))
-  const others =
-    findings.filter(({ level }) => level !== 'ok').length - own.filter(({ level }) => level !== 'ok').length
-  const sorted = [...own].sort((a, b) => order[a.level] - order[b.level])
+  const others = findings.filter((finding) => finding.level !== 'ok' && !own.includes(finding)).length
+  const sorted = own.toSorted((a, b) => order[a.level] - order[b.level])
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',

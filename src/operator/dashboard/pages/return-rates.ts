@@ -1,13 +1,13 @@
 // Refund and dispute rates over the payments that they belong to, by one dimension.
 import { monthOf } from '../../../lib/days.ts'
 import { filterLink, nameOfValue } from '../filter.ts'
-import { labelsOf, percent } from '../format.ts'
+import { labelsOf } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, type Names, namesOf, valueCell } from '../numbers.ts'
 import { choices, tableSection } from '../parts.ts'
-import { cell, named, numbers, type Table } from '../sheet.ts'
+import { named, numbers, type Table } from '../sheet.ts'
 import { allChoices, inCurrency, type View } from '../view.ts'
-import { FEW_SESSIONS as FEW } from './funnels.ts'
+import { conversionCell, FEW_SESSIONS as FEW } from './funnels.ts'
 
 const BY = labelsOf('product', 'funnel', 'country', 'provider', 'cohort')
 type By = keyof typeof BY
@@ -63,9 +63,8 @@ function rateTable(view: View, by: By, rows: Figure[], sum: Figure | undefined, 
 }
 
 function cells({ values }: Figure) {
-  const isFew = (values.payments ?? 0) < FEW
   const share = (rate: number | null | undefined) =>
-    isFew && rate ? cell(html`<span class="quiet">few</span> ${percent(rate)}`, rate) : valueCell('percent', rate)
+    rate ? conversionCell(values.payments ?? 0, rate) : valueCell('percent', rate)
   return [
     share(values.refund_rate_by_count),
     share(values.refund_rate_by_money),
