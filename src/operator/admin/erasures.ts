@@ -7,10 +7,24 @@ import { livingTwins } from '../../core/erasure/twins.ts'
 import { Type, type TypeOf } from '../../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { atProviders, listAtProviders } from './erasures-at-providers.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import { reading } from './operation.ts'
+
+const atProvider = shape('ErasureAtProvider', 'e', {
+  psp: text('Payment provider.', { example: 'stripe' }),
+  psp_merchant_id: text('Merchant account at the provider.'),
+  target: text('The provider’s id of the customer, or of a saved card or a payment whose customer is looked up.', {
+    example: 'cus_NffrFeUfNV2Hib',
+  }),
+  how: text('`empty` removes the personal data of the customer, `delete` the customer.', { enum: ['empty', 'delete'] }),
+  status: text('`pending` until the provider has confirmed it; `unreachable` if no customer is found there.', {
+    sql: `case when e.done_at is not null then 'done' when e.next_attempt_at is null then 'unreachable' else 'pending' end`,
+    enum: ['pending', 'done', 'unreachable'],
+  }),
+  why: text('Why the last attempt failed, or the customer is unreachable.', { nullable: true }),
+  done_at: instant('When it was done.', { nullable: true }),
+})
 
 const receipt = {
   project_id: Type.String({ description: 'Project.' }),
@@ -18,7 +32,9 @@ const receipt = {
   erased_at: Type.String({ format: 'date-time', description: 'When the person was erased.' }),
   removed: Type.Array(Type.String(), { description: 'What was removed.' }),
   kept: Type.Array(Type.String(), { description: 'What is kept, without personal data.' }),
-  at_provider: atProviders,
+  at_provider: Type.Array(atProvider.schema, {
+    description: 'Erasures at payment providers, if the organization has set `erase_at_provider`.',
+  }),
   same_person: Type.Array(Type.String(), {
     description:
       'Other profiles of the project with the e-mail address or the customer of the erased one, as far as they still live: they were not erased.',
@@ -46,10 +62,13 @@ async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: 
     erased_at: instantFromPg(row.erased_at!),
     removed: REMOVED,
     kept: KEPT,
-    at_provider: await listAtProviders(db.query, projectId, profileId),
+    at_provider: (await db.query(LIST_AT_PROVIDER, [projectId, profileId])).map((row) => atProvider.readNamed(row)),
     same_person: await livingTwins(db.query, projectId, profileId),
   }
 }
+
+const LIST_AT_PROVIDER = `select ${atProvider.namedColumns} from provider_erasures e
+  where e.project_id = $1 and e.profile_id = $2 order by e.psp, e.psp_merchant_id, e.target`
 
 const AT_PROVIDER = `select count(*) from provider_erasures a
   where a.project_id = e.project_id and a.profile_id = e.profile_id`

@@ -1,8 +1,10 @@
 // Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
+import type { App } from '../../app.ts'
 import { invalidValue } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import type { JsonObject } from '../../lib/json/read.ts'
+import type { Param } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../../lib/shape/shape.ts'
 import { billingContext } from '../../payments/billing/context.ts'
@@ -13,7 +15,7 @@ import { refundOut } from '../../payments/billing/refund/response.ts'
 import { notFound } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import { act, type Input, reading } from './operation.ts'
-import { customerOf } from './order-customer.ts'
+import { reachCondition } from './reach.ts'
 import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
 
@@ -89,6 +91,25 @@ const get = reading({
     return jsonOf({ order: orderDetail.one(row), timeline: await readTimeline(db, organization_id, order_id) })
   },
 })
+
+/** The customer of an order. Throws a 404 for an order that does not exist, or that the operator does not reach. */
+async function customerOf(
+  { db }: Pick<App, 'db'>,
+  params: Input['params'],
+  { reach }: Input['access'],
+): Promise<string> {
+  const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+  const values: Param[] = [organization_id, order_id]
+  const within = reachCondition(reach, { organization: 'organization_id', project: 'project_id' }, values) ?? 'true'
+  const [row] = isUuid(order_id)
+    ? await db.query(
+        `select external_id from orders where organization_id = $1 and order_id = $2 and ${within}`,
+        values,
+      )
+    : []
+  if (!row) throw notFound('order', order_id)
+  return row.external_id!
+}
 
 const { external_id: _external, order_id: _order, ...refundFields } = refundIn.properties
 

@@ -4,6 +4,7 @@ import { withAndWithoutPeople } from '../../core/records/without-people.ts'
 import { type Access, hasRight } from '../../core/tenants/access.ts'
 import { DECIMALS } from '../../data/figures/compute.ts'
 import { addDays } from '../../lib/days.ts'
+import { ApiError } from '../../lib/errors.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import { JsonNumber } from '../../lib/json/read.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -15,7 +16,6 @@ import { closedMonths } from '../../payments/billing/finance/report.ts'
 import { notFound } from './exist.ts'
 import { currencyField, monthField, TAG, unitsOf, zoneField } from './finance.ts'
 import { reading } from './operation.ts'
-import { requireSameDays } from './same-days.ts'
 import { DIFFERENCES, type Difference, TIE_OUT_SUMS, WITH_ITEMS } from './tie-out-items.ts'
 
 const PATH = '/organizations/:organization_id/finance/tie-out'
@@ -141,6 +141,21 @@ async function valuesOf(db: Db, id: string, { month, project_id }: Asked): Promi
   await requireSameDays(db, id, project_id)
   return [id, from, addDays(to, 1), false, DECIMALS, project_id ?? null]
 }
+
+/** Throws a 409 if a project has days of another time zone than the report: their months cannot be compared. */
+async function requireSameDays(db: Db, id: string, project: string | undefined): Promise<void> {
+  const [other] = await db.query(OTHER_DAYS, [id, project ?? null])
+  if (!other) return
+  throw new ApiError(
+    409,
+    'operation_refused',
+    `The figures of project ${other.id} are by days of ${other.time_zone}, the finance report by those of ${other.zone}: their months cannot be compared.`,
+  )
+}
+
+const OTHER_DAYS = `
+  select id, time_zone, finance_zone($1) as zone from projects
+  where organization_id = $1 and ($2::text is null or id = $2) and time_zone <> finance_zone($1) order by id limit 1`
 
 const [row, rowWithoutPeople] = withAndWithoutPeople('TieOutRow', 'i', ['profile_id', 'external_id'], {
   name: text('Which difference it belongs to.', { enum: NAMES }),
