@@ -15,8 +15,8 @@ export interface Call {
 export interface Dialect {
   state: State
   livemode: boolean
-  /** Records an event with the object as it is now, and has it delivered; `previous` has the earlier values of changed fields. */
-  emit(type: EventType, object: object, previous?: object): void
+  /** Records an event with the object as it is now, and has it delivered; `previous` has the earlier values of changed fields. Returns the object. */
+  emit<T extends object>(type: EventType, object: T, previous?: object): T
 }
 
 /** Runs a call within one turn of the event loop, so that no two calls interleave. Throws `StripeError`. */
@@ -58,7 +58,11 @@ export function perform<T = { id: string }>(
 }
 
 /** A dialect for work that happened in the past: no events are recorded of it. */
-export const quiet = ({ state, livemode }: Dialect): Dialect => ({ state, livemode, emit() {} })
+export const quiet = ({ state, livemode }: Dialect): Dialect => ({
+  state,
+  livemode,
+  emit: (_type, object) => object,
+})
 
 /** Stripe refuses parameters that an endpoint does not know. */
 export function checkNames(call: Call, route: Route): void {

@@ -160,8 +160,7 @@ export function payCheckout(dialect: Dialect, id: string, email: string | undefi
     status: 'complete',
     url: null,
   } as CheckoutSession)
-  dialect.emit('checkout.session.completed', shown(complete))
-  return shown(complete)
+  return dialect.emit('checkout.session.completed', shown(complete))
 }
 
 const NO_DETAILS = {

@@ -49,9 +49,7 @@ function create(dialect: Dialect, call: Call): object {
     preferred_locales: [],
     tax_exempt: 'none',
   }
-  const made = state.put(withChanges(dialect, blank, call))
-  dialect.emit('customer.created', made)
-  return made
+  return dialect.emit('customer.created', state.put(withChanges(dialect, blank, call)))
 }
 
 function update(dialect: Dialect, call: Call): object {
@@ -60,8 +58,7 @@ function update(dialect: Dialect, call: Call): object {
   const changed = dialect.state.put(withChanges(dialect, before, call))
   const { invoice_settings } = before
   const isCard = changed.invoice_settings.default_payment_method !== invoice_settings.default_payment_method
-  dialect.emit('customer.updated', changed, isCard ? { invoice_settings } : {})
-  return changed
+  return dialect.emit('customer.updated', changed, isCard ? { invoice_settings } : {})
 }
 
 function withChanges(dialect: Dialect, before: Stripe.Customer, call: Call): Stripe.Customer {

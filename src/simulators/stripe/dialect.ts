@@ -63,9 +63,10 @@ export class StripeDialect extends ProviderDialect<State, Asked, Delivery> imple
     this.livemode = livemode
   }
 
-  emit(type: EventType, object: object, previous?: object): void {
+  emit<T extends object>(type: EventType, object: T, previous?: object): T {
     const { event, endpoints } = recordEvent(this, type, object, previous)
     for (const endpoint of endpoints) this.deliveries.add({ event, endpoint })
+    return object
   }
 
   protected async perform(asked: Asked): Promise<Reply> {

@@ -53,9 +53,8 @@ export function openDispute(dialect: Dialect, chargeId: string, reason?: string)
   }
   state.put({ ...charge, disputed: true })
   dialect.emit('charge.dispute.created', state.put(made))
-  const withdrawn = state.put({ ...made, balance_transactions: [movement(dialect, made, -charge.amount, FEE)] })
-  dialect.emit('charge.dispute.funds_withdrawn', withdrawn)
-  return withdrawn
+  const balance_transactions = [movement(dialect, made, -charge.amount, FEE)]
+  return dialect.emit('charge.dispute.funds_withdrawn', state.put({ ...made, balance_transactions }))
 }
 
 /** The bank decides. A won dispute gives the money back, a lost one the part that was refunded before. */
@@ -72,8 +71,7 @@ export function closeDispute(dialect: Dialect, id: string, status: 'won' | 'lost
     status,
   } satisfies Dispute)
   if (returned > 0) dialect.emit('charge.dispute.funds_reinstated', closed)
-  dialect.emit('charge.dispute.closed', closed)
-  return closed
+  return dialect.emit('charge.dispute.closed', closed)
 }
 
 function movement(dialect: Dialect, { id, currency }: Dispute, amount: number, fee: number): Stripe.BalanceTransaction {

@@ -105,8 +105,7 @@ function confirm(dialect: Dialect, call: Call, before: PaymentIntent): object {
   if (processingMs === undefined) return succeed(dialect, intent)
   dialect.state.schedule('settle_payment', intent.id, processingMs)
   const processing = dialect.state.put({ ...intent, status: 'processing', processing: { type: 'card' } })
-  dialect.emit('payment_intent.processing', processing)
-  return processing
+  return dialect.emit('payment_intent.processing', processing)
 }
 
 /** A payment that was `processing` succeeds. */
@@ -161,8 +160,7 @@ function requireAuthentication(dialect: Dialect, call: Call, intent: PaymentInte
     next_action: { type: 'use_stripe_sdk', use_stripe_sdk: {} },
     status: 'requires_action',
   } satisfies PaymentIntent)
-  dialect.emit('payment_intent.requires_action', asked)
-  return asked
+  return dialect.emit('payment_intent.requires_action', asked)
 }
 
 const CANCELLABLE = ['requires_payment_method', 'requires_capture', 'requires_confirmation', 'requires_action']
@@ -179,8 +177,7 @@ function cancel(dialect: Dialect, call: Call): object {
     next_action: null,
     status: 'canceled',
   } satisfies PaymentIntent)
-  dialect.emit('payment_intent.canceled', canceled)
-  return canceled
+  return dialect.emit('payment_intent.canceled', canceled)
 }
 
 function unexpectedState(intent: PaymentIntent, verb: string): StripeError {

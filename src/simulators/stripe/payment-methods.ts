@@ -108,9 +108,7 @@ function update(dialect: Dialect, call: Call): object {
       exp_year: Number(given['exp_year'] ?? before.card.exp_year),
     }
   }
-  dialect.state.put(changed)
-  dialect.emit('payment_method.updated', changed)
-  return changed
+  return dialect.emit('payment_method.updated', dialect.state.put(changed))
 }
 
 interface RenewedCard {
@@ -124,9 +122,7 @@ export function renewCard(dialect: Dialect, id: string, renewed: RenewedCard): S
   const before = existing(dialect, 'payment_method', id, 'id', 404)
   if (!before.card) throw missing('payment_method', id, 'id', 404)
   const changed: Stripe.PaymentMethod = { ...before, card: { ...before.card, ...renewed } }
-  dialect.state.put(changed)
-  dialect.emit('payment_method.automatically_updated', changed)
-  return changed
+  return dialect.emit('payment_method.automatically_updated', dialect.state.put(changed))
 }
 
 function attach(dialect: Dialect, call: Call): object {
@@ -143,9 +139,7 @@ export function save(dialect: Dialect, id: string, customer: string): Stripe.Pay
   if (before.customer !== null) {
     throw invalid('The payment method you provided has already been attached to a customer.')
   }
-  const changed = dialect.state.put({ ...before, customer })
-  dialect.emit('payment_method.attached', changed)
-  return changed
+  return dialect.emit('payment_method.attached', dialect.state.put({ ...before, customer }))
 }
 
 function detach(dialect: Dialect, call: Call): object {
@@ -162,8 +156,7 @@ function detach(dialect: Dialect, call: Call): object {
     })
   const changed = dialect.state.put({ ...before, customer: null })
   dialect.state.retire(changed.id)
-  dialect.emit('payment_method.detached', changed, { customer: before.customer })
-  return changed
+  return dialect.emit('payment_method.detached', changed, { customer: before.customer })
 }
 
 /** Stripe lets no payment method be used again once it was detached, or used without a customer. */

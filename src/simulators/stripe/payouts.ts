@@ -70,9 +70,7 @@ export function failPayout(dialect: Dialect, id: string): Stripe.Payout {
     ...{ status: 'failed', failure_code: 'account_closed', failure_message: 'The bank account has been closed.' },
     failure_balance_transaction: back.id,
   }
-  dialect.state.put(failed)
-  dialect.emit('payout.failed', shown(failed), { status: 'paid' })
-  return shown(failed)
+  return dialect.emit('payout.failed', shown(dialect.state.put(failed)), { status: 'paid' })
 }
 
 /** A fee of the account, such as that of Radar, or an adjustment; `amount` is negative where the account pays. */

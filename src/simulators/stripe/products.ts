@@ -77,8 +77,7 @@ function createProduct(dialect: Dialect, call: Call): object {
     type: 'service',
     updated: state.now(),
   }
-  dialect.emit('product.created', state.put(made))
-  return made
+  return dialect.emit('product.created', state.put(made))
 }
 
 function updateProduct(dialect: Dialect, call: Call): object {
@@ -91,8 +90,7 @@ function updateProduct(dialect: Dialect, call: Call): object {
     name: text(call, 'name') ?? before.name,
     updated: dialect.state.now(),
   } satisfies Stripe.Product)
-  dialect.emit('product.updated', changed)
-  return changed
+  return dialect.emit('product.updated', changed)
 }
 
 function createPrice(dialect: Dialect, call: Call): object {

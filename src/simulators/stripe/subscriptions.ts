@@ -169,9 +169,8 @@ export function renew(dialect: Dialect, id: string): Subscription {
 }
 
 function settle(dialect: Dialect, id: string, status: Subscription['status']): Subscription {
-  const changed = dialect.state.put({ ...dialect.state.find('subscription', id)!, status })
-  dialect.emit('customer.subscription.updated', changed)
-  return changed
+  const before = dialect.state.find('subscription', id)!
+  return dialect.emit('customer.subscription.updated', dialect.state.put({ ...before, status }))
 }
 
 function update(dialect: Dialect, call: Call): object {
@@ -191,8 +190,7 @@ function update(dialect: Dialect, call: Call): object {
   else if (pause !== undefined) changed.pause_collection = { behavior: 'void', resumes_at: null }
   if (call.params['default_payment_method'] !== undefined)
     changed.default_payment_method = text(call, 'default_payment_method') || null
-  dialect.emit('customer.subscription.updated', dialect.state.put(changed))
-  return changed
+  return dialect.emit('customer.subscription.updated', dialect.state.put(changed))
 }
 
 function cancel(dialect: Dialect, before: Subscription): Subscription {
@@ -204,6 +202,5 @@ function cancel(dialect: Dialect, before: Subscription): Subscription {
     ended_at: now,
     status: 'canceled',
   } satisfies Subscription)
-  dialect.emit('customer.subscription.deleted', canceled)
-  return canceled
+  return dialect.emit('customer.subscription.deleted', canceled)
 }
