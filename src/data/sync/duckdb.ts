@@ -4,6 +4,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readSync, rmSync, writeFile
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Refusal } from '../../lib/errors.ts'
+import { inTransaction } from '../../lib/pg/in-transaction.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import {
   beginAgain,
@@ -86,19 +87,14 @@ export async function duckdbTarget(path: string): Promise<Target> {
   }
 
   async function change(before: State | undefined, after: State, work: () => Promise<void>): Promise<void> {
-    await connection.run('begin')
-    try {
+    await inTransaction(connection.run, async () => {
       if (!sameState(await state(), before)) throw movedByAnother()
       await work()
       const { url, since, cursor, records } = after
       const text = `insert or replace into tundish_sync (one, url, since, cursor, records, ${LATER_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`
       const later = LATER_COLUMNS.map((name) => after[name] ?? null)
       await connection.run(text, [url, since, cursor, records, ...later])
-      await connection.run('commit')
-    } catch (error) {
-      await connection.run('rollback').catch(() => {})
-      throw error
-    }
+    })
   }
 
   return {

@@ -7,6 +7,7 @@ import { Client } from '../../lib/pg/client.ts'
 import { COPY_NULL, copyText } from '../../lib/pg/copy-text.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { connectionOf } from '../../lib/pg/hosts.ts'
+import { inTransaction } from '../../lib/pg/in-transaction.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
 import {
   beginAgain,
@@ -86,17 +87,7 @@ function clientFor(url: string): pg.Client {
   return client
 }
 
-async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  await client.query('begin')
-  try {
-    const result = await work()
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
-  }
-}
+const transaction = (client: pg.Client, work: () => Promise<void>) => inTransaction((text) => client.query(text), work)
 
 const placeOf = ({ name }: Table) => `${SCHEMA}.${quoted(name)}`
 

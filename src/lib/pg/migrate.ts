@@ -7,6 +7,7 @@ import { refuseBeforeReading } from './before-reading.ts'
 import { Client } from './client.ts'
 import { isClash, isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
+import { inTransaction } from './in-transaction.ts'
 import { setRoleSettings } from './pooler.ts'
 import { noSchema, readOnly } from './reachable.ts'
 
@@ -65,20 +66,17 @@ const WAITING =
  * a lock, or a setting, of the session. The role's settings may include timeouts; a migration, or another process's, takes longer.
  */
 async function locked<T>(client: pg.Client, waiting: (sentence: string) => void, work: () => Promise<T>): Promise<T> {
-  await client.query('begin')
-  try {
-    await client.query('set local standard_conforming_strings = on')
-    await client.query('set local statement_timeout = 0')
-    await client.query('set local lock_timeout = 0')
-    const timer = setTimeout(waiting, SAID_AFTER_MS, WAITING)
-    await client.query('select pg_advisory_xact_lock($1)', [LOCK]).finally(() => clearTimeout(timer))
-    const result = await work()
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
-  }
+  return inTransaction(
+    (text) => client.query(text),
+    async () => {
+      await client.query('set local standard_conforming_strings = on')
+      await client.query('set local statement_timeout = 0')
+      await client.query('set local lock_timeout = 0')
+      const timer = setTimeout(waiting, SAID_AFTER_MS, WAITING)
+      await client.query('select pg_advisory_xact_lock($1)', [LOCK]).finally(() => clearTimeout(timer))
+      return work()
+    },
+  )
 }
 
 type Rows = (text: string) => Promise<Record<string, string | null>[]>

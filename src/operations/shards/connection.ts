@@ -100,19 +100,6 @@ export async function skipForeignKeyChecks({ query }: Connection): Promise<boole
 
 export const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** Runs `work` in a transaction, which is rolled back if it throws. */
-export async function inTransaction<T>({ query }: Connection, work: () => Promise<T>): Promise<T> {
-  await query('begin')
-  try {
-    const result = await work()
-    await query('commit')
-    return result
-  } catch (error) {
-    await query('rollback').catch(() => {})
-    throw error
-  }
-}
-
 /** Copies the organization's rows of a table from one shard to another, and returns how many. */
 export async function copyRows(from: Connection, to: Connection, table: TenantTable): Promise<number> {
   const list = columnList(table.columns)

@@ -3,8 +3,9 @@
 import { isReserved, releaseIds, reservedProjects } from '../../core/tenants/reserved-ids.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
+import { inTransaction } from '../../lib/pg/in-transaction.ts'
 import { requireOrganizationOn, takeMoveLock } from './admission.ts'
-import { type Connection, connectTo, inTransaction, removeRows, skipForeignKeyChecks, withBoth } from './connection.ts'
+import { type Connection, connectTo, removeRows, skipForeignKeyChecks, withBoth } from './connection.ts'
 import { dropSource, endCopy } from './copy-ahead.ts'
 import { giveKeysBack, hasArrived, type Mark, readMarks, removeMark } from './mark.ts'
 import type { Shard } from './shard.ts'
@@ -90,7 +91,7 @@ export async function markOf(
 /** The old shard serves the organization again. */
 export async function takeBack(source: Connection, organization: string, mark: Mark | undefined): Promise<void> {
   if (!mark) return
-  await inTransaction(source, async () => {
+  await inTransaction(source.query, async () => {
     await giveKeysBack(source.query, organization, mark)
     await removeMark(source.query, organization)
   })

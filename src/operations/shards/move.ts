@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { releaseIds } from '../../core/tenants/reserved-ids.ts'
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
+import { inTransaction } from '../../lib/pg/in-transaction.ts'
 import { readProjects, reserve, takeMoveLock } from './admission.ts'
 import { raiseClocks, readClocks, shiftQueues } from './clocks.ts'
 import {
   type Connection,
   copyRows,
   countRows,
-  inTransaction,
   interruptedError,
   removeRows,
   skipForeignKeyChecks,
@@ -72,7 +72,7 @@ async function moveAll(moving: Moving): Promise<Moved> {
   const { source, target, organization, tables, say } = moving
   await checkReplication(source, target)
   const ahead = tables.filter((table) => table.ahead)
-  await inTransaction(target, () => reserve(target, organization, moving.projects))
+  await inTransaction(target.query, () => reserve(target, organization, moving.projects))
   try {
     await endCopy(source, target, organization)
     await removeRows(target, ahead)
@@ -82,7 +82,7 @@ async function moveAll(moving: Moving): Promise<Moved> {
     await say('Stopping requests')
     const mark = await setMark(source.query, organization, moving.to.name)
     await sleep(NOTICE_MS)
-    const marked = await inTransaction(source, () => endKeys(source.query, organization, mark))
+    const marked = await inTransaction(source.query, () => endKeys(source.query, organization, mark))
     await sleep(TRUSTED_MS)
     await untilChargesEnd(source, organization)
     await close(source.query, organization)
@@ -100,14 +100,14 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
   const { source, target, organization, tables, projects, say } = moving
   let refusedMs = 0
   let rows = 0
-  await inTransaction(source, async () => {
+  await inTransaction(source.query, async () => {
     await say('Locking')
     await hold(source, tables, organization, projects)
     if (projects.length > 0) await finishCopy(source, target, organization)
     await endCopy(source, target, organization)
     await say('Copying the rest')
     const clocks = await readClocks(source, target)
-    await inTransaction(target, async () => {
+    await inTransaction(target.query, async () => {
       await copyRest(source, target, tables)
       await giveKeysBack(target.query, organization, mark)
       await raiseClocks(target, organization, projects, clocks)
@@ -137,14 +137,14 @@ async function stillThere(target: Connection, organization: string, mark: Mark):
 
 /** A move whose organization is on the new shard already: only the old rows are left. */
 async function finish(source: Connection, target: Connection, { organization }: Move): Promise<Moved> {
-  const { charges, refunds } = await inTransaction(target, () => lackingOf(source, target, organization))
+  const { charges, refunds } = await inTransaction(target.query, () => lackingOf(source, target, organization))
   if (charges + refunds > 0)
     throw new Refusal(
       `"${organization}" is on ${target.shard.name}, which lacks ${charges} charges and ${refunds} refunds that ${source.shard.name} has: "tundish shards remove ${organization} --from ${source.shard.name}" names them.`,
     )
   const tables = await tenantTables(source.query, organization, await projectsOf(source, organization))
   const rows = [...(await countRows(target, tables)).values()].reduce((sum, n) => sum + n, 0)
-  await inTransaction(source, () => removeOrganization(source, tables, organization))
+  await inTransaction(source.query, () => removeOrganization(source, tables, organization))
   await endCopy(source, target, organization)
   return { rows, refusedMs: 0 }
 }

@@ -1,9 +1,10 @@
 // Removes one of two copies of an organization, as after a restore of the shard that it was moved away from.
 import { Refusal, UsageError } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
+import { inTransaction } from '../../lib/pg/in-transaction.ts'
 import { has, takeMoveLock } from './admission.ts'
 import { raiseClocks, readClocks } from './clocks.ts'
-import { type Connection, inTransaction, skipForeignKeyChecks, withBoth } from './connection.ts'
+import { type Connection, skipForeignKeyChecks, withBoth } from './connection.ts'
 import { type Difference, differenceOf } from './difference.ts'
 import { hold, projectsOf, untilChargesEnd } from './hold.ts'
 import { hasArrived, readMarks } from './mark.ts'
@@ -73,7 +74,7 @@ async function refuseMoving(copy: Connection, other: Connection, organization: s
 }
 
 const compare = (copy: Connection, other: Connection, organization: string): Promise<Difference> =>
-  inTransaction(copy, () => inTransaction(other, () => differenceOf(copy, other, organization)))
+  inTransaction(copy.query, () => inTransaction(other.query, () => differenceOf(copy, other, organization)))
 
 async function remove(
   copy: Connection,
@@ -82,13 +83,13 @@ async function remove(
   losesCharges: boolean,
 ): Promise<Difference> {
   await untilChargesEnd(copy, organization)
-  return inTransaction(copy, async () => {
+  return inTransaction(copy.query, async () => {
     const projects = await projectsOf(copy, organization)
     const tables = await tenantTables(copy.query, organization, projects)
     await hold(copy, tables, organization, projects)
-    const difference = await inTransaction(other, () => differenceOf(copy, other, organization))
+    const difference = await inTransaction(other.query, () => differenceOf(copy, other, organization))
     refuseLosses(difference, { organization, from: copy.shard, keptOn: other.shard, losesCharges })
-    await inTransaction(other, () => raisePromises(copy, other, organization))
+    await inTransaction(other.query, () => raisePromises(copy, other, organization))
     await removeOrganization(copy, tables, organization)
     return difference
   })

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../../../app.ts'
 import type { Actor } from '../../../core/audit/audit.ts'
+import { inTransaction } from '../../../lib/pg/in-transaction.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { type Converted, idOf, type Noted } from './convert.ts'
 import { addOrders, type Customers } from './customers.ts'
@@ -10,7 +11,7 @@ import { totalOf } from './pages.ts'
 import { askExport, EXPORT_STEPS, hasExport, LIST_STEPS, type Piece, type RecordStep, timeOf } from './read-records.ts'
 import { readReport } from './read-report.ts'
 import { type ApiSource, Unreachable } from './source.ts'
-import { type ApiImportState, beginAnew, inTransaction, saveState } from './state.ts'
+import { type ApiImportState, beginAnew, saveState } from './state.ts'
 import { type Storing, store } from './store.ts'
 
 export interface ApiImport {

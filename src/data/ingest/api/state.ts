@@ -1,5 +1,6 @@
 // The state of an import from another service with this API in the database: its options, its place, and the ids that were read.
 import { Refusal } from '../../../lib/errors.ts'
+import { inTransaction } from '../../../lib/pg/in-transaction.ts'
 import type { NamedRow, Query } from '../../../lib/pg/types.ts'
 import { tryTurn } from '../turn.ts'
 import type { ItemKind } from './convert.ts'
@@ -143,18 +144,6 @@ export async function beginAnew(query: Query, state: ApiImportState, voidFrom: s
     await forgetPayments(query, state)
     await saveState(query, state)
   })
-}
-
-/** Runs the statements of `work`, which are sent on this connection, in one transaction. */
-export async function inTransaction(query: Query, work: () => Promise<void>): Promise<void> {
-  await query('begin')
-  try {
-    await work()
-    await query('commit')
-  } catch (error) {
-    await query('rollback').catch(() => {})
-    throw error
-  }
 }
 
 export async function saveState(query: Query, state: ApiImportState): Promise<void> {
