@@ -51,14 +51,16 @@ interface Counted<C extends string> {
   counts: { readonly [field in C | '']: unknown }
 }
 
-type Declared<C extends string> = Omit<List, 'name' | 'table' | 'counts' | 'filters' | 'defaultFilter'> & {
+type Declared<C extends string> = Omit<List, 'name' | 'table' | 'counts' | 'joins' | 'filters' | 'defaultFilter'> & {
+  /** None by default. */
+  joins?: string
   filters: Record<string, Filter & { counter?: C }>
   defaultFilter?: (given: Record<string, unknown>) => { where?: string; counter: C } | undefined
 }
 
 /** Declares the list of a record. It compiles only if the record has a counter for all rows and for each counted filter. */
 export function listOf<C extends string>({ table, counts }: Counted<C>, declared: Declared<NoInfer<C> | ''>): List {
-  return { name: table, table, counts, ...declared }
+  return { name: table, table, counts, joins: '', ...declared }
 }
 
 const DEFAULT_LIMIT = 20

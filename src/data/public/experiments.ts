@@ -8,7 +8,6 @@ import { listRoute } from './resource.ts'
 const list = listOf(experimentRecord, {
   shape: experiment,
   alias: 'e',
-  joins: '',
   maxLimit: 100,
   sync: true,
   filters: {},

@@ -10,7 +10,6 @@ import { detailRoute, listRoute } from './resource.ts'
 const list = listOf(funnelRecord, {
   shape: funnel,
   alias: 'f',
-  joins: '',
   maxLimit: 100,
   sync: true,
   filters: {
@@ -29,11 +28,6 @@ const list = listOf(funnelRecord, {
   defaultFilter: ({ deleted }) => (deleted ? { counter: 'all' } : { where: 'f.deleted_at is null', counter: '' }),
 })
 
-const FIND = {
-  name: 'find funnel',
-  text: `select ${funnel.columns} from funnels f where f.project_id = $1 and f.id = $2`,
-}
-
 export function funnels(app: FastifyInstance, { reads }: PublicContext): void {
   listRoute(app, reads, '/funnels', list, {
     operationId: 'listFunnels',
@@ -42,7 +36,7 @@ export function funnels(app: FastifyInstance, { reads }: PublicContext): void {
     description:
       'Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND. Deleted funnels are left out unless `filter[deleted]` is `true`.',
   })
-  detailRoute(app, reads, '/funnels/:id', funnel, FIND, {
+  detailRoute(app, reads, '/funnels/:id', list, {
     operationId: 'getFunnel',
     tag: 'Funnels',
     summary: 'Get a funnel',

@@ -8,16 +8,10 @@ import { detailRoute, listRoute } from './resource.ts'
 const list = listOf(productRecord, {
   shape: product,
   alias: 'p',
-  joins: '',
   maxLimit: 100,
   sync: true,
   filters: {},
 })
-
-const FIND = {
-  name: 'find product',
-  text: `select ${product.columns} from products p where p.project_id = $1 and p.id = $2`,
-}
 
 export function products(app: FastifyInstance, { reads }: PublicContext): void {
   listRoute(app, reads, '/products', list, {
@@ -26,7 +20,7 @@ export function products(app: FastifyInstance, { reads }: PublicContext): void {
     summary: 'List products',
     description: 'Newest first, each with its prices. With an `updated_at` filter: oldest change first, for a sync.',
   })
-  detailRoute(app, reads, '/products/:id', product, FIND, {
+  detailRoute(app, reads, '/products/:id', list, {
     operationId: 'getProduct',
     tag: 'Products',
     summary: 'Get a product',

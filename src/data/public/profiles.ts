@@ -15,7 +15,6 @@ import { describe, detailRoute, listRoute, success } from './resource.ts'
 const list = listOf(profileRecord, {
   shape: profile,
   alias: 'p',
-  joins: '',
   maxLimit: 500,
   sync: true,
   filters: {
@@ -28,11 +27,6 @@ const list = listOf(profileRecord, {
     funnel_id: equals('p.funnel_id', 'Only profiles that came through this funnel first.', { counter: 'funnel_id' }),
   },
 })
-
-const FIND = {
-  name: 'find profile',
-  text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2`,
-}
 
 const erasureRequest = Type.Named('ErasureRequest', {
   profile_ids: Type.Array(Type.String({ minLength: 1 }), {
@@ -97,7 +91,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
     description:
       'Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND.',
   })
-  detailRoute(app, reads, '/profiles/:id', profile, FIND, {
+  detailRoute(app, reads, '/profiles/:id', list, {
     operationId: 'getProfile',
     tag: 'Profiles',
     summary: 'Get a profile',

@@ -13,7 +13,6 @@ const list = {
   ...listOf(sessionRecord, {
     shape: sessionReplies,
     alias: 's',
-    joins: '',
     maxLimit: MAX_LIMIT,
     sync: true,
     filters: {

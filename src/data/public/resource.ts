@@ -9,7 +9,6 @@ import { problems } from '../../lib/http/problems.ts'
 import { sendJson } from '../../lib/http/send-json.ts'
 import type { Param, Statement } from '../../lib/pg/types.ts'
 import { type Schema, Type } from '../../lib/shape/schema.ts'
-import type { Shape } from '../../lib/shape/shape.ts'
 import { isId, shorten } from '../../lib/text.ts'
 
 interface Description {
@@ -47,22 +46,14 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
   })
 }
 
-/** Serves one object of the project by its id. `statement` takes the project and the id, and selects `shape`'s columns. */
-export function detailRoute(
-  app: FastifyInstance,
-  reads: Reads,
-  path: string,
-  shape: Shape,
-  statement: Statement,
-  about: Description,
-): void {
-  const noun = about.tag.toLowerCase().replace(/s$/, '')
-  const schema = {
-    ...describe(about),
-    params: idParams(noun),
-    querystring: Type.Object({}),
-    response: { 200: success(`The ${noun}.`, shape.schema), ...problems(400, 401, 403, 404) },
-  }
+type Rows = Pick<List, 'table' | 'alias' | 'joins' | 'shape'>
+
+/** Serves one object of the project by its id. */
+export function detailRoute(app: FastifyInstance, reads: Reads, path: string, rows: Rows, about: Description): void {
+  const noun = nounOf(about)
+  const { shape } = rows
+  const statement = findStatement(rows, noun)
+  const schema = detailSchema(about, `The ${noun}.`, shape.schema)
   app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
     const row = await reads.run(projectId, async (source) => {
       const [found] = await findRows(source, statement, projectId, params.id)
@@ -71,6 +62,26 @@ export function detailRoute(
     })
     return sendJson(reply, shape.write(row))
   })
+}
+
+const nounOf = ({ tag }: Description) => tag.toLowerCase().replace(/s$/, '')
+
+/** Finds an object by its project and its id. */
+export const findStatement = ({ table, alias, joins, shape }: Rows, noun: string): Statement => ({
+  name: `find ${noun}`,
+  text: `select ${shape.columns} from ${table} ${alias} ${joins} where ${alias}.project_id = $1 and ${alias}.id = $2`,
+})
+
+/** The schema of a route with an id in its path. */
+export function detailSchema(about: Description, response: string, schema: Schema) {
+  const noun = nounOf(about)
+  const id = Type.String({ description: `The id of the ${noun}.`, minLength: 1, maxLength: 64 })
+  return {
+    ...describe(about),
+    params: Type.Object({ id }),
+    querystring: Type.Object({}),
+    response: { 200: success(response, schema), ...problems(400, 401, 403, 404) },
+  }
 }
 
 /** Runs a statement for one object. An id that cannot exist is not looked up. */
@@ -91,10 +102,6 @@ export function notFound(noun: string, id: string): ApiError {
 
 export function describe({ operationId, tag, summary, description }: Description) {
   return { operationId, tags: [tag], summary, description: description ?? summary, security: [{ projectKey: [] }] }
-}
-
-export function idParams(noun: string) {
-  return Type.Object({ id: Type.String({ description: `The id of the ${noun}.`, minLength: 1, maxLength: 64 }) })
 }
 
 /** A successful response with its headers, as @fastify/swagger describes it. */

@@ -4,18 +4,16 @@ import { equals, listOf } from '../../core/lists/list.ts'
 import type { Reads } from '../../core/lists/source.ts'
 import { reply, replyDetail } from '../../core/records/reply.ts'
 import { session, sessionRecord } from '../../core/records/session.ts'
-import { problems } from '../../lib/http/problems.ts'
 import { sendJson } from '../../lib/http/send-json.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import type { PublicContext } from './context.ts'
-import { describe, findRows, idParams, listRoute, notFound, success } from './resource.ts'
+import { detailSchema, findRows, findStatement, listRoute, notFound } from './resource.ts'
 
 const list = listOf(sessionRecord, {
   shape: session,
   alias: 's',
-  joins: '',
   maxLimit: 500,
   sync: true,
   filters: {
@@ -24,10 +22,7 @@ const list = listOf(sessionRecord, {
   },
 })
 
-const FIND = {
-  name: 'find session',
-  text: `select ${session.columns} from sessions s where s.project_id = $1 and s.id = $2`,
-}
+const FIND = findStatement(list, 'session')
 
 const findReplies = (name: string, columns: string) => ({
   name,
@@ -60,17 +55,13 @@ export function sessions(app: FastifyInstance, { reads }: PublicContext): void {
 }
 
 function sessionRoute(app: FastifyInstance, reads: Reads): void {
-  const schema = {
-    ...describe({
-      operationId: 'getSession',
-      tag: 'Sessions',
-      summary: 'Get a session',
-      description: 'The session with its replies.',
-    }),
-    params: idParams('session'),
-    querystring: Type.Object({}),
-    response: { 200: success('The session.', sessionSchema), ...problems(400, 401, 403, 404) },
+  const about = {
+    operationId: 'getSession',
+    tag: 'Sessions',
+    summary: 'Get a session',
+    description: 'The session with its replies.',
   }
+  const schema = detailSchema(about, 'The session.', sessionSchema)
   app.get<{ Params: { id: string } }>('/sessions/:id', { schema }, async ({ projectId, params: { id } }, response) => {
     const [row, replies] = await readSession(reads, FIND_REPLIES, projectId, id)
     // The session's own object stays open for one field more.
@@ -80,17 +71,13 @@ function sessionRoute(app: FastifyInstance, reads: Reads): void {
 }
 
 function repliesRoute(app: FastifyInstance, reads: Reads): void {
-  const schema = {
-    ...describe({
-      operationId: 'listSessionReplies',
-      tag: 'Sessions',
-      summary: "List a session's form replies",
-      description: 'In the order of the screens; an empty list if the session has no replies.',
-    }),
-    params: idParams('session'),
-    querystring: Type.Object({}),
-    response: { 200: success('The replies.', Type.Array(replyDetail.schema)), ...problems(400, 401, 403, 404) },
+  const about = {
+    operationId: 'listSessionReplies',
+    tag: 'Sessions',
+    summary: "List a session's form replies",
+    description: 'In the order of the screens; an empty list if the session has no replies.',
   }
+  const schema = detailSchema(about, 'The replies.', Type.Array(replyDetail.schema))
   app.get<{ Params: { id: string } }>(
     '/sessions/:id/replies',
     { schema },

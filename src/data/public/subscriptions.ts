@@ -49,12 +49,7 @@ const list = listOf(subscriptionRecord, {
   },
 })
 
-const FIND = {
-  name: 'find subscription',
-  text: `
-    select ${subscriptionDetail.columns} from subscriptions s ${DETAIL_JOINS}
-    where s.project_id = $1 and s.id = $2`,
-}
+const detail = { ...list, shape: subscriptionDetail, joins: DETAIL_JOINS }
 
 export function subscriptions(app: FastifyInstance, { reads }: PublicContext): void {
   listRoute(app, reads, '/subscriptions', list, {
@@ -64,7 +59,7 @@ export function subscriptions(app: FastifyInstance, { reads }: PublicContext): v
     description:
       'Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`. Filters combine with AND.',
   })
-  detailRoute(app, reads, '/subscriptions/:id', subscriptionDetail, FIND, {
+  detailRoute(app, reads, '/subscriptions/:id', detail, {
     operationId: 'getSubscription',
     tag: 'Subscriptions',
     summary: 'Get a subscription',
