@@ -9,12 +9,11 @@ import type { Db } from '../../../lib/pg/db.ts'
 import { type Schema, Type } from '../../../lib/shape/schema.ts'
 import { describe, lineOf, ok, type Post } from '../route.ts'
 import { jsonCredits } from './amount.ts'
-import { balanceIn, balancesOf, balancesOut } from './balance.ts'
+import { amount, balanceIn, balancesOf, balancesOut } from './balance.ts'
 import { call, type Reply } from './calls.ts'
 import { type EntriesRequest, entriesIn, entriesOut, entriesStatement, limitOf } from './entries.ts'
 import { askOf, bodies, type Operation, type Owner } from './requests.ts'
 
-const amount = (description: string, example: number) => Type.Number({ description, examples: [example] })
 const id = (description: string) => Type.String({ format: 'uuid', description })
 
 const sums = {

@@ -7,7 +7,7 @@ import { readAccounts } from './store.ts'
 
 export const balanceIn = Type.Named('CreditsBalanceIn', { external_id: externalId })
 
-const amount = (description: string, example: number) => Type.Number({ description, examples: [example] })
+export const amount = (description: string, example: number) => Type.Number({ description, examples: [example] })
 
 export const balanceOut = Type.Object(
   {

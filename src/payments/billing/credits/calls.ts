@@ -115,7 +115,7 @@ const REMOVE_UNUSED = onGivenRows(
     where ${IS_SAME('c')} and c.xmin = pg_current_xact_id()::xid and c.granted = 0 and c.adjusted = 0`,
 )
 
-const isHeld = (one: Held | Missing): one is Held => typeof one !== 'string'
+export const isHeld = (one: Held | Missing): one is Held => typeof one !== 'string'
 
 function callOne(ask: Ask, held: Held | Missing, known: Map<string, UsedKey>, used: UsedKey[]): Reply | ApiError {
   try {

@@ -1,7 +1,7 @@
 // What a change of an account does to its automatic top-up: one that falls below the limit is due, and one that was revoked is switched off.
 import { onGivenRows } from '../../../lib/pg/given-rows.ts'
 import type { Query } from '../../../lib/pg/types.ts'
-import type { Held } from './store.ts'
+import { type Held, IS_SAME, KEY, rowOf } from './store.ts'
 
 /** The reason of a top-up that a refund or dispute switched off. */
 export const REVOKED = 'revoked'
@@ -23,21 +23,12 @@ export async function noteTopUps(query: Query, changed: readonly Held[]): Promis
   ])
 }
 
-const rowOf = ({ organizationId, externalId, unit }: Held) => ({
-  organization_id: organizationId,
-  external_id: externalId,
-  unit,
-})
-
-const KEY = { organization_id: 'text', external_id: 'text', unit: 'text' }
-const IS_SAME = 't.organization_id = a.organization_id and t.external_id = a.external_id and t.unit = a.unit'
-
 const SWITCH_OFF = onGivenRows(
   'switch top-ups off',
   KEY,
   (rows) => `
     update credit_top_ups t set status = 'off', off_reason = $1, due_at = null, updated_at = db_clock()
-    from ${rows} where ${IS_SAME} and t.status = 'on'`,
+    from ${rows} where ${IS_SAME('t')} and t.status = 'on'`,
   1,
 )
 
@@ -45,5 +36,5 @@ const MAKE_DUE = onGivenRows(
   'make top-ups due',
   KEY,
   (rows) =>
-    `update credit_top_ups t set due_at = db_clock() from ${rows} where ${IS_SAME} and t.status = 'on' and t.due_at is null`,
+    `update credit_top_ups t set due_at = db_clock() from ${rows} where ${IS_SAME('t')} and t.status = 'on' and t.due_at is null`,
 )

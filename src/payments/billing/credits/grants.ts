@@ -15,11 +15,11 @@ import {
   type SentAmount,
   shareOf,
 } from './amount.ts'
-import { unknownUnit } from './calls.ts'
+import { isHeld, unknownUnit } from './calls.ts'
 import type { Cause } from './parts.ts'
 import { creditsIn, unitIn } from './requests.ts'
 import { save } from './save.ts'
-import { type AccountKey, type Held, lockAccounts, nameOf } from './store.ts'
+import { type AccountKey, lockAccounts, nameOf } from './store.ts'
 
 // A pack of several units; more would be a mistake.
 const MOST_GRANTS = 10
@@ -117,14 +117,13 @@ export async function grantForOrders(query: Query, orders: readonly Granting[]):
   const accounts = await lockAccounts(query, keys, { create: keys })
   for (const { order, grant } of wanted) {
     const held = accounts.get(nameOf(keyOf(order, grant.unit)))
-    if (held === undefined || typeof held === 'string')
-      throw new Error(`Bug: an order cannot grant its credits: ${held}`)
+    if (held === undefined || !isHeld(held)) throw new Error(`Bug: an order cannot grant its credits: ${held}`)
     const amount = shareCharged(order, creditsFromText(grant.amount), held.decimals)
     if (amount === 0n) continue
     const expiresAt = expiryAfter(held.account.now, grant.expires_after)
     held.account.grant(amount, expiresAt, 'charge', { orderId: order.order_id })
   }
-  await save(query, heldOf(accounts))
+  await save(query, Array.from(accounts.values()).filter(isHeld))
 }
 
 function shareCharged(order: Granting, amount: Credits, decimals: number): Credits {
@@ -156,7 +155,7 @@ export async function revokeShare(
   const units = (await query(READ_GRANTED, [organization_id, order_id])).map(grantedFrom)
   if (units.length === 0) return
   const keys = units.map(({ unit, external_id }) => keyOf({ ...order, external_id }, unit))
-  const accounts = heldOf(await lockAccounts(query, keys, { orderIds: [order_id] }))
+  const accounts = Array.from((await lockAccounts(query, keys, { orderIds: [order_id] })).values()).filter(isHeld)
   const makesDebt = units[0]!.makes_debt
   const takenAt = await lastMoved(query, { ...order, external_id: units[0]!.external_id }, cause)
   for (const { account } of accounts) account.setRevoked(order_id, share, { makesDebt, cause, takenAt })
@@ -197,6 +196,3 @@ const keyOf = ({ organization_id, external_id }: Omit<Revocable, 'order_id'>, un
   externalId: external_id,
   unit,
 })
-
-const heldOf = (accounts: Map<string, Held | string>): Held[] =>
-  Array.from(accounts.values()).filter((one): one is Held => typeof one !== 'string')

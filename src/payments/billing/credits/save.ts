@@ -5,7 +5,7 @@ import { formatCredits } from './amount.ts'
 import { noteTopUps } from './due-top-ups.ts'
 import { writeEvents } from './events.ts'
 import type { Hold, Lot } from './parts.ts'
-import type { Held } from './store.ts'
+import { type Held, IS_SAME, KEY, rowOf } from './store.ts'
 
 /** A key that was used now, with the response to its request. */
 export type UsedKey = {
@@ -47,16 +47,10 @@ const isChanged = ({ account, dueBefore }: Held) =>
   account.lots.some(hasChanged) ||
   account.holds.some(hasChanged)
 
-const keyOf = ({ organizationId, externalId, unit }: Held) => ({
-  organization_id: organizationId,
-  external_id: externalId,
-  unit,
-})
-
 function accountRow(held: Held) {
   const { granted, spent, expired, revoked, adjusted } = held.account.sums
   return {
-    ...keyOf(held),
+    ...rowOf(held),
     granted: formatCredits(granted),
     spent: formatCredits(spent),
     expired: formatCredits(expired),
@@ -66,8 +60,6 @@ function accountRow(held: Held) {
     due_at: held.account.dueAt,
   }
 }
-
-const KEY = { organization_id: 'text', external_id: 'text', unit: 'text' }
 
 const UPDATE_ACCOUNTS = onGivenRows(
   'update credit accounts',
@@ -86,12 +78,12 @@ const UPDATE_ACCOUNTS = onGivenRows(
       adjusted = a.adjusted, held = a.held, due_at = a.due_at,
       updated_at = greatest(db_clock(), c.updated_at + interval '1 microsecond')
     from ${rows}
-    where c.organization_id = a.organization_id and c.external_id = a.external_id and c.unit = a.unit`,
+    where ${IS_SAME('c')}`,
 )
 
 function lotRow(held: Held, lot: Lot) {
   return {
-    ...keyOf(held),
+    ...rowOf(held),
     grant_id: lot.grantId,
     amount: formatCredits(lot.amount),
     remaining: formatCredits(lot.remaining),
@@ -126,7 +118,7 @@ const WRITE_GRANTS = onGivenRows(
 
 function holdRow(held: Held, hold: Hold) {
   return {
-    ...keyOf(held),
+    ...rowOf(held),
     hold_id: hold.holdId,
     amount: formatCredits(hold.amount),
     captured: hold.captured === null ? null : formatCredits(hold.captured),
@@ -173,7 +165,7 @@ async function addEntries(query: Query, changed: readonly Held[]): Promise<void>
     const place = (counts.get(held.organizationId) ?? 0) + 1
     counts.set(held.organizationId, place)
     return {
-      ...keyOf(held),
+      ...rowOf(held),
       project_id: held.projectId,
       place,
       entry_id: entry.entryId,

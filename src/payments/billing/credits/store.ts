@@ -87,13 +87,16 @@ export async function readAccounts(query: Query, organizationId: string, externa
 /** Each account once. */
 export function rowsOf(keys: readonly AccountKey[]) {
   const distinct = new Map(keys.map((key) => [nameOf(key), key]))
-  return Array.from(distinct.values(), ({ organizationId, externalId, unit }) => ({
-    organization_id: organizationId,
-    external_id: externalId,
-    unit,
-  }))
+  return Array.from(distinct.values(), rowOf)
 }
 
+export const rowOf = ({ organizationId, externalId, unit }: AccountKey) => ({
+  organization_id: organizationId,
+  external_id: externalId,
+  unit,
+})
+
+/** The columns of `rowOf`. */
 export const KEY = { organization_id: 'text', external_id: 'text', unit: 'text' }
 export const IS_SAME = (row: string) =>
   `${row}.organization_id = a.organization_id and ${row}.external_id = a.external_id and ${row}.unit = a.unit`
@@ -154,26 +157,22 @@ const READ_OF_CUSTOMER: Statement = {
       where organization_id = $2 and external_id = $3) as a`)} order by a.unit`,
 }
 
-type Row = Record<'granted' | 'spent' | 'expired' | 'revoked' | 'adjusted' | 'available_before', string> & {
-  organization_id: string
-  external_id: string
-  unit: string
-  is_known: boolean
-  decimals: number | null
-  low_below: string | null
-  project_id: string | null
-  profile_id: string | null
-  is_erased: boolean
-  account_id: string | null
-  top_up_id: string | null
-  top_up_below: string
-  top_up_is_due: boolean
-  due_at: string | null
-  now: string
-  lots: string | null
-  lots_of_orders: string | null
-  holds: string | null
-}
+type Row = Record<keyof typeof KEY | 'now' | 'top_up_below', string> &
+  Record<'granted' | 'spent' | 'expired' | 'revoked' | 'adjusted' | 'available_before', string> & {
+    is_known: boolean
+    decimals: number | null
+    low_below: string | null
+    project_id: string | null
+    profile_id: string | null
+    is_erased: boolean
+    account_id: string | null
+    top_up_id: string | null
+    top_up_is_due: boolean
+    due_at: string | null
+    lots: string | null
+    lots_of_orders: string | null
+    holds: string | null
+  }
 
 const rowFrom = rowReader<Row>({
   is_known: 'boolean',
