@@ -1,19 +1,13 @@
 // Who leaves: subscriptions that ended as a share of those that were paying before, and trials that were paid for, by a dimension.
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import { type Figure, type Filter, type Question, readFigures } from './read.ts'
+import { type Figure, type Filter, type Question, type QuestionOfDays, readFigures } from './read.ts'
 import { share } from './rounding.ts'
 
 export const CHURN_BY = ['product', 'funnel', 'country', 'cohort', 'reason'] as const
 
-export interface ChurnQuestion {
-  projects: readonly string[]
-  /** `to` is the day after the last. */
-  from: string
-  to: string
+export interface ChurnQuestion extends QuestionOfDays {
   by?: (typeof CHURN_BY)[number]
-  filters?: readonly Filter[]
-  test: boolean
 }
 
 export interface Churn {
@@ -36,8 +30,8 @@ const LEFT: Filter = { dimension: 'movement', value: 'churn' }
 
 /** Those with the most ends first. */
 export async function readChurn(db: Db, { by, ...days }: ChurnQuestion): Promise<Churn[]> {
-  const ask = (metrics: Question['metrics'], more: Partial<Question> = {}, dimension: string | undefined = by) =>
-    readFigures(db, { ...days, metrics, money: 'usd', ...(dimension !== undefined && { dimension }), ...more })
+  const ask = (metrics: Question['metrics'], more: Partial<Question> = {}) =>
+    readFigures(db, { ...days, metrics, money: 'usd', ...(by !== undefined && { dimension: by }), ...more })
   const isByReason = by === 'reason'
   const before = { from: addDays(days.from, -1), to: days.from }
   const [atStart, ends, lost, trials] = await Promise.all([

@@ -2,7 +2,7 @@
 import { addDays } from '../../lib/days.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { startOf } from './periods.ts'
-import { type Filter, readFigures } from './read.ts'
+import { type Filter, type QuestionOfDays, readFigures } from './read.ts'
 import { minorUnitsOf, rounded, share } from './rounding.ts'
 import { currencyOf } from './settings.ts'
 import { END, type Source, sourcesOf, sumOver } from './source.ts'
@@ -15,18 +15,13 @@ export const LIFETIME_BY = ['source', 'campaign', 'funnel', 'product', 'country'
 /** The most months since the beginning that are shown. */
 const MAX_MONTHS = 36
 
-export interface LifetimeQuestion {
-  projects: readonly string[]
-  /** The first and the last day of cohorts; `to` is the day after the last. Cohorts are whole weeks or months. */
-  from: string
-  to: string
+/** Of the cohorts that began on these days, which are made whole weeks or months. */
+export interface LifetimeQuestion extends QuestionOfDays {
   since: (typeof SINCE)[number]
   cohort: (typeof COHORTS)[number]
   by?: (typeof LIFETIME_BY)[number]
   /** Only people with this value of `by`; then the rows are cohorts. */
   value?: string
-  filters?: readonly Filter[]
-  test: boolean
   today: string
 }
 

@@ -27,6 +27,9 @@ export interface Question {
   test: boolean
 }
 
+/** What is asked of figures of whole days, whatever the metrics. */
+export type QuestionOfDays = Pick<Question, 'projects' | 'from' | 'to' | 'filters' | 'test'>
+
 export type { Filter }
 
 /** Money is in major units, ratios are from 0 to 1; null if the divisor is 0. */

@@ -1,7 +1,7 @@
 // What advertising brought back: spend, people, customers, and the money of the people who came on these days by their age.
 import type { Db } from '../../lib/pg/db.ts'
 import { isFilter } from './filters.ts'
-import { type Filter, type Question, readFigures } from './read.ts'
+import { type Question, type QuestionOfDays, readFigures } from './read.ts'
 import { minorUnitsOf, rounded, type Unvalued, unvaluedOf } from './rounding.ts'
 import { currencyOf } from './settings.ts'
 import { END, type Source, sourcesOf, sumOver } from './source.ts'
@@ -11,17 +11,9 @@ import { KEPT_DAYS, worth } from './worth.ts'
 export const RETURN_DAYS = [0, 7, 30, 90] as const
 export const BY = ['source', 'campaign', 'funnel'] as const
 
-export interface ReturnsQuestion {
-  projects: readonly string[]
-  /** `to` is the day after the last. */
-  from: string
-  to: string
+export interface ReturnsQuestion extends QuestionOfDays {
   by?: (typeof BY)[number]
-  filters?: readonly Filter[]
-  test: boolean
 }
-
-type Number_ = number | null
 
 export interface Return {
   /** The value of `by`; null for all together. */
@@ -32,13 +24,13 @@ export interface Return {
   sessions: number
   people: number
   customers: number
-  cac: Number_
+  cac: number | null
   /** Net revenue up to each day of `RETURN_DAYS`, of the people who came first on these days. */
   returned: number[]
-  roas: Number_[]
-  payback_days: Number_
+  roas: (number | null)[]
+  payback_days: number | null
   /** Gross revenue on these days of the people who came first on these days, for each of them. */
-  revenue_per_new_person: Number_
+  revenue_per_new_person: number | null
   /** Payments, refunds and chargebacks of these people that have no value in the reporting currency, and so are left out. */
   without_usd: number
   /** What the last of `returned` leaves out of each currency. */
