@@ -11,7 +11,7 @@ import { fieldsOf } from '../../../payments/providers/transport.ts'
 import { importLines, type Line } from '../line-import.ts'
 import { idIn, recordId } from '../stripe/convert.ts'
 import { fitLines } from '../stripe/fit.ts'
-import { countPayments } from '../stripe/store.ts'
+import { countPayments, KINDS } from '../stripe/store.ts'
 import { add, reject, type Tally } from '../stripe/tally.ts'
 import { externalIdOf, type Known, type PrimerTarget, paymentLines, personLines } from './convert.ts'
 
@@ -180,13 +180,6 @@ async function peopleLines({ app, target }: PrimerImport, payments: Payment[], p
   return [...people].flatMap(([id, payment]) =>
     profiles.get(id) ? [] : personLines(payment, { isCustomer: profiles.has(id), isProfile: isHere.has(recordId(id)) }),
   )
-}
-
-const KINDS: Record<string, string> = {
-  'sale succeeded': 'payments',
-  'sale failed': 'failed payments',
-  'refund refunded': 'refunds',
-  'refund failed': 'failed refunds',
 }
 
 /** Adds a row to the sums of what Primer lists. */

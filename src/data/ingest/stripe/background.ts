@@ -5,15 +5,12 @@ import { isUnavailable } from '../../../lib/pg/errors.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { NotPermitted, ProviderError } from '../../../payments/providers/provider.ts'
 import { Interrupted } from '../load.ts'
-import { storedOf } from './context.ts'
-import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { EVENTS, failureOf, runImport, type Seen, Stopped } from './run.ts'
-import { secondsOf } from './since.ts'
+import { contextFor, failureOf, runImport, type Seen, Stopped } from './run.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
-import { backgroundStates, findState, followersOf, type ImportState, saveState, targetOptions } from './state.ts'
+import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
 import { emptyTally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | 'simulatorUrls' | 'providers'>
@@ -107,18 +104,8 @@ export async function refreshFromStripe(
   const source = await openSource(app, account, signal, { takeTurn, tries: REFRESH_TRIES })
   let count = 0
   try {
-    for (const { projectId, options, step } of followers) {
-      const target = { ...account, projectId, ...targetOptions(options) }
-      const context = {
-        ...storedOf(app.db, target),
-        fees: storedFees(app, target),
-        source,
-        target,
-        sinceS: secondsOf(options.since),
-        emitEvents: step === EVENTS,
-        tally: emptyTally(),
-        onRejected,
-      }
+    for (const state of followers) {
+      const context = contextFor(app, source, state, { tally: emptyTally(), onRejected })
       count += await refresh(app, context, changed, signal)
     }
   } catch (error) {

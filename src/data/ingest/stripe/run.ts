@@ -12,7 +12,7 @@ import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isLeftBehind, isStopped, saveState, targetOptions } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
-import { emptyTally } from './tally.ts'
+import { emptyTally, type Rejecting } from './tally.ts'
 
 export interface RunOptions {
   signal: AbortSignal
@@ -32,7 +32,7 @@ export interface RunOptions {
 export type Seen = Map<string, number>
 
 /** The step after all lists: imports changes since the start, and with `follow` all later changes. */
-export const EVENTS = 'events'
+const EVENTS = 'events'
 // The number of objects stored by one import.
 const BATCH = 500
 const POLL_MS = 2000
@@ -199,8 +199,12 @@ async function save(run: Run, change: Partial<ImportState>): Promise<void> {
   run.options.onProgress?.(run.state)
 }
 
-function contextOf({ app, source, state, options: { onRejected } }: Run): Context {
-  const { organizationId, projectId, merchantId, options } = state
+const contextOf = ({ app, source, state, options: { onRejected } }: Run): Context =>
+  contextFor(app, source, state, { tally: state.tally, onRejected })
+
+/** The context of an import that stores what it reads. */
+export function contextFor(app: Shared, source: StripeSource, state: ImportState, rejecting: Rejecting): Context {
+  const { organizationId, projectId, merchantId, options, step } = state
   const target = { organizationId, projectId, merchantId, ...targetOptions(options) }
   return {
     ...storedOf(app.db, target),
@@ -208,8 +212,7 @@ function contextOf({ app, source, state, options: { onRejected } }: Run): Contex
     source,
     target,
     sinceS: secondsOf(options.since),
-    emitEvents: options.follow === true && state.step === EVENTS,
-    tally: state.tally,
-    onRejected,
+    emitEvents: options.follow === true && step === EVENTS,
+    ...rejecting,
   }
 }

@@ -118,7 +118,8 @@ async function countSubscriptions({ db }: Shared, tally: Tally, projectId: strin
     add(tally, 'here', { kind: 'subscriptions', month: month!, currency: currency! }, Number(n))
 }
 
-const KINDS: Record<string, string> = {
+/** What the report calls rows of the payment report, by their type and status. */
+export const KINDS: Record<string, string> = {
   'sale succeeded': 'payments',
   'sale failed': 'failed payments',
   'refund refunded': 'refunds',
