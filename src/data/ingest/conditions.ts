@@ -8,10 +8,10 @@ export const UPDATED_AT = 'updated_at'
 export const SOURCE = 'source_updated_at'
 const STORED = `coalesce(t.${SOURCE}, t.updated_at)`
 
-/** SQL: whether a row of the table and a staged one have the same key. */
-export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): string {
-  const key = kind.key.map((column) => `${row}.${column} = ${line}.${column}`)
-  return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
+/** SQL: whether the stored row `t` and the staged row `s` have the same key. */
+export function sameKey(kind: Kind, tenant: Tenant): string {
+  const key = kind.key.map((column) => `t.${column} = s.${column}`)
+  return [`t.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
 }
 
 /** SQL: whether the staged row `s` would change the stored row `t`. */

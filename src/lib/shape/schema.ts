@@ -60,7 +60,7 @@ export const Type = {
   Number: typed<number>('number'),
   Boolean: typed<boolean>('boolean'),
   Null: typed<null>('null'),
-  Unknown: (keywords: object = {}): Schema => ({ ...keywords }),
+  Unknown: (): Schema => ({}),
   Literal: <const V extends string>(value: V, keywords: object = {}): Schema<V> => ({
     type: 'string',
     const: value,

@@ -121,13 +121,13 @@ export const boolean: Type = {
 
 const MAX_INT = 2_147_483_647
 
-/** A whole number, written without point and exponent (`1.0` and `1e3` are refused); at most `MAX_INT` by default. */
-export function integer(min: number, max = MAX_INT): Type {
+/** A whole number, written without point and exponent (`1.0` and `1e3` are refused); at most `MAX_INT`. */
+export function integer(min: number): Type {
   return {
     read(value) {
       // The exact reader returns a plain number only if JavaScript writes it with the same text.
-      if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
-        throw new BadLine(` must be a whole number from ${min} to ${max}`)
+      if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > MAX_INT)
+        throw new BadLine(` must be a whole number from ${min} to ${MAX_INT}`)
       return value
     },
   }

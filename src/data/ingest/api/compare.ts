@@ -39,8 +39,8 @@ const PLAIN: [ItemKind, string][] = [
   ['session', 'sessions'],
 ]
 
-const join = (name: string, key = 't.id = i.id', tenant = 't.project_id = i.project_id') =>
-  `from api_import_ids i join ${name} t on ${tenant} and ${key} where i.project_id = $1 and i.source = $2`
+const join = (name: string, key = 't.id = i.id') =>
+  `from api_import_ids i join ${name} t on t.project_id = i.project_id and ${key} where i.project_id = $1 and i.source = $2`
 const month = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM')`
 
 // A row whose id is none is rejected, and counted as read.

@@ -116,8 +116,8 @@ export async function profilesOf(query: Query, { organizationId, projectId, matc
   return rows.map(({ id, into, place }): Recognized => ({ projectId, from: id, into, by: BY[Number(place) - 1]! }))
 }
 
-const TARGET = (id: string) =>
-  `coalesce((select a.profile_id from profile_aliases a where a.project_id = $1 and a.alias = ${id}), ${id})`
+const TARGET =
+  'coalesce((select a.profile_id from profile_aliases a where a.project_id = $1 and a.alias = p.named), p.named)'
 
 /** SQL: these rows for each of `from`, found by their index: `offset 0` keeps the planner, which may not know the tables, from joining. */
 const each = (from: string, rows: string) => `${from} cross join lateral (${rows} offset 0) o`
@@ -149,7 +149,7 @@ const PROFILES = `
          select profile_id from customers c
          where c.organization_id = $2 and c.external_id = r.external_id and c.project_id = $1 offset 0) c`,
     )}
-    union all select p.id, ${TARGET('p.named')}, 3 from person p where p.named is not null
+    union all select p.id, ${TARGET}, 3 from person p where p.named is not null
     union all select p.id, o.profile_id, 4 from ${each(
       'person p',
       'select profile_id from sessions s where s.project_id = $1 and s.id = p.session_id',

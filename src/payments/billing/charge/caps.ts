@@ -37,7 +37,8 @@ export async function lockCounters(query: Query, charges: readonly Capped[], loc
 }
 
 const CHARGE = { organization_id: 'text', external_id: 'text', currency_code: 'text' }
-const whose = (scope: string) => `case ${scope} when 'customer' then a.external_id else '' end`
+/** SQL: the customer whose charges a cap `k` limits; '' for those of all. */
+const WHOSE = `case k.scope when 'customer' then a.external_id else '' end`
 /** SQL: the beginning of the period that contains an instant. */
 const startOf = (per: string, at: string) => `date_trunc(${per}, ${at} at time zone 'UTC') at time zone 'UTC'`
 
@@ -54,12 +55,12 @@ const MAKE = onGivenRows(
   (rows) => `
     with ${limitWaits('$1')}
     insert into charge_counters (organization_id, external_id, per, currency_code, since, used)
-    select distinct k.organization_id, ${whose('k.scope')} as external_id, k.per, k.currency_code, ${startOf('k.per', 'db_clock()')}, 0
+    select distinct k.organization_id, ${WHOSE} as external_id, k.per, k.currency_code, ${startOf('k.per', 'db_clock()')}, 0
     from limited, ${rows}
     join charge_caps k on k.organization_id = a.organization_id and k.currency_code in ('', a.currency_code)
     join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
     where not exists (select from charge_counters u where u.organization_id = k.organization_id
-      and u.external_id = ${whose('k.scope')} and u.per = k.per and u.currency_code = k.currency_code)
+      and u.external_id = ${WHOSE} and u.per = k.per and u.currency_code = k.currency_code)
     order by 1, 2, 3, 4
     on conflict do nothing`,
   1,
@@ -71,7 +72,7 @@ const LOCK = onGivenRows(
   CHARGE,
   (rows) => `
     with ${limitWaits('$1')}, wanted as materialized (
-      select distinct k.organization_id, ${whose('k.scope')} as external_id, k.per, k.currency_code
+      select distinct k.organization_id, ${WHOSE} as external_id, k.per, k.currency_code
       from ${rows} join charge_caps k on k.organization_id = a.organization_id and k.currency_code in ('', a.currency_code))
     select from limited, wanted w join charge_counters u on u.organization_id = w.organization_id
       and u.external_id = w.external_id and u.per = w.per and u.currency_code = w.currency_code
@@ -118,7 +119,7 @@ export const CAP = `
     from charge_caps k
     cross join lateral (select case k.currency_code when '' then 1 else a.amount end as own,
       case when k.scope = 'customer' then 0 when k.currency_code = '' then a.charges_before else a.money_before end as before) n
-    left join charge_counters u on u.organization_id = k.organization_id and u.external_id = ${whose('k.scope')}
+    left join charge_counters u on u.organization_id = k.organization_id and u.external_id = ${WHOSE}
       and u.per = k.per and u.currency_code = k.currency_code
       and ${isPresent(startOf('k.per', '(select at from now)'))}
     where a.is_locked and k.organization_id = a.organization_id and k.currency_code in ('', a.currency_code)
@@ -134,7 +135,7 @@ export const COUNTED = `counted as (
     used = case when ${isPresent('s.since')} then u.used else 0 end + s.n,
     since = case when ${isPresent('s.since')} then u.since else s.since end
   from (
-    select k.organization_id, ${whose('k.scope')} as external_id, k.per, k.currency_code,
+    select k.organization_id, ${WHOSE} as external_id, k.per, k.currency_code,
       ${startOf('k.per', 'now.at')} as since, sum(case k.currency_code when '' then 1 else a.amount end) as n
     from made m join judged a on a.asked_id = m.order_id
     join charge_caps k on k.organization_id = a.organization_id and k.currency_code in ('', a.currency_code), now
