@@ -1,6 +1,7 @@
 // Gauges of the work that waits in the database, read at each scrape.
 import { Gauge, type Registry } from 'prom-client'
 import type { Db } from '../../lib/pg/db.ts'
+import { sharedRun } from '../../lib/shared-run.ts'
 
 // A scrape returns the other metrics if the database has not responded within this time.
 const TIMEOUT_MS = 2000
@@ -48,14 +49,8 @@ const GAUGES = {
 
 /** Registers the gauges; while the database does not respond they are absent and `tundish_database_up` is 0. */
 export function gaugesOfWork(db: Db, registers: Registry[]): void {
-  let reading: ReturnType<typeof readState> | undefined
   // All gauges of one scrape are collected concurrently, so they share one statement.
-  const read = () => {
-    reading ??= readState(db).finally(() => {
-      reading = undefined
-    })
-    return reading
-  }
+  const read = sharedRun(() => readState(db))
   gaugeOf('tundish_database_up', 'Whether the database responds.', async () => ((await read()) ? 1 : 0))
   for (const [column, [name, help]] of Object.entries(GAUGES)) {
     gaugeOf(name, help, async () => {

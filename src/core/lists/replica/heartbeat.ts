@@ -1,6 +1,7 @@
 // The replicated heartbeat: a token that is changed at the primary, and the instant from which this process knows it.
 import type { Clock } from '../../../lib/clock.ts'
 import type { Db } from '../../../lib/pg/db.ts'
+import { sharedRun } from '../../../lib/shared-run.ts'
 
 export interface Heartbeat {
   /** Changes the token, unless another process has just done so, and stores the present one. */
@@ -37,15 +38,9 @@ export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: num
     last = { token: row.token!, queriedMs }
   }
 
-  let updating: Promise<void> | undefined
   return {
     // One at a time: each needs the result of the one before.
-    beat() {
-      updating ??= updateToken().finally(() => {
-        updating = undefined
-      })
-      return updating
-    },
+    beat: sharedRun(updateToken),
     since: (token) => known.get(token),
   }
 }
