@@ -1,6 +1,6 @@
 // Creates files and folders. Those created by root are given to the owner of their folder: otherwise one command run as
 // root would lock the service, which runs as another user, out of its files.
-import { existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, lchownSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isRoot } from './embedded/account.ts'
@@ -89,6 +89,16 @@ export async function appendLines(path: string, lines: string): Promise<void> {
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path)
   await folder.sync().finally(() => folder.close())
+}
+
+/** The same at once. */
+export function syncFolderNow(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
 }
 
 /** Names the file in errors of `work`: those of an open file do not. */

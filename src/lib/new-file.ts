@@ -1,8 +1,8 @@
 // Small files that the first program that needs them creates once: keys and passwords.
 import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { giveToFolder } from './files.ts'
+import { giveToFolder, syncFolderNow } from './files.ts'
 
 /** Creates the file with mode 0600 and syncs it: complete or not at all, and the first of two programs wins. */
 export function writeNew(file: string, text: string): void {
@@ -16,7 +16,5 @@ export function writeNew(file: string, text: string): void {
   } finally {
     rmSync(draft, { force: true })
   }
-  const folder = openSync(dirname(file), 'r')
-  fsyncSync(folder)
-  closeSync(folder)
+  syncFolderNow(dirname(file))
 }

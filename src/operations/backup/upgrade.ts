@@ -1,5 +1,5 @@
 // Moves the embedded database to the PostgreSQL of this installation: dumped by the old server, loaded by the new one, then swapped.
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { isAlive } from '../../lib/embedded/account.ts'
@@ -10,6 +10,7 @@ import { joinServer, PRESENCE } from '../../lib/embedded/join.ts'
 import { majorVersion, versionOfPrograms } from '../../lib/embedded/programs.ts'
 import { commandLine, stopServer } from '../../lib/embedded/server.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { syncFolderNow } from '../../lib/files.ts'
 import { backup } from './backup.ts'
 import { loadCopy } from './copy.ts'
 import type { Progress } from './progress.ts'
@@ -62,13 +63,13 @@ export async function upgradePostgresql(config: Config, options: UpgradeOptions)
     options.signal.throwIfAborted()
     if (existsSync(cluster)) renameSync(cluster, kept)
     renameSync(files.fresh, cluster)
-    sync(folder)
+    syncFolderNow(folder)
   }
   rmSync(files.dump, { force: true })
   rmSync(files.loaded, { force: true })
   // Last: from here on the database may be opened.
   rmSync(mark, { force: true })
-  sync(folder)
+  syncFolderNow(folder)
   return { from, to, rows, kept }
 }
 
@@ -152,14 +153,4 @@ function writeDurably(file: string, text: string): void {
   const draft = `${file}.part`
   writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true })
   renameSync(draft, file)
-}
-
-/** Makes renames in a folder survive a loss of power. */
-function sync(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
 }
