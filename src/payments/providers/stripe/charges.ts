@@ -20,14 +20,9 @@ export async function confirm(
     `${request.key}-confirm`,
     signal,
   )
-  const { status, body, error } = response
+  const { status, error } = response
   if (status >= 500 || status === 409 || status < 200) throw responseError(status, error)
-  const verdict = await conclude(
-    api,
-    await intentAfter(api, request.handle, status, body, error, signal),
-    request,
-    signal,
-  )
+  const verdict = await conclude(api, await intentAfter(api, request.handle, response, signal), request, signal)
   if (verdict.outcome !== 'unconfirmed') return verdict
   return { outcome: 'unknown', why: responseError(status, error).message }
 }
@@ -36,9 +31,7 @@ export async function confirm(
 async function intentAfter(
   api: StripeApi,
   handle: string,
-  status: number,
-  body: StripeResponse['body'],
-  error: StripeResponse['error'],
+  { status, body, error }: StripeResponse,
   signal: AbortSignal,
 ): Promise<Intent> {
   if (status === 200) return readIntent(body)
