@@ -110,8 +110,7 @@ export async function removeEndpoint(query: Query, projectId: string, id: string
 
 /** Writes an event for this endpoint alone, whatever kinds it receives, and returns the event's id. */
 export async function sendTest(query: Query, projectId: string, id: string): Promise<string> {
-  const { enabled } = await findEndpoint(query, projectId, id)
-  if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is disabled: enable it first.')
+  await requireEnabled(query, projectId, id)
   await write(query, projectId, [{ type: 'endpoint.test', object_id: id, profile_id: null, data: { id } }])
   const [event] = await query(
     'select id from events where project_id = $1 and object_id = $2 order by sequence desc limit 1',
@@ -135,10 +134,7 @@ export async function sendAgain(
     eventId,
   ])
   if (!event) throw new ApiError(404, 'object_not_found', `There is no event with the id "${eventId}".`)
-  if (endpointId !== undefined) {
-    const { enabled } = await findEndpoint(query, projectId, endpointId)
-    if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is disabled: enable it first.')
-  }
+  if (endpointId !== undefined) await requireEnabled(query, projectId, endpointId)
   const rows = await query(SEND_AGAIN, [projectId, eventId, event.type!, event.object_id!, endpointId ?? null])
   if (rows.length === 0)
     throw new ApiError(409, 'event_not_wanted', 'No enabled endpoint of the project receives this kind of event.')
@@ -157,6 +153,11 @@ const SEND_AGAIN = `
   set status = 'pending', next_attempt_at = excluded.next_attempt_at, scheduled_at = excluded.created_at, failures = 0,
     finished_at = null
   returning 1`
+
+async function requireEnabled(query: Query, projectId: string, id: string): Promise<void> {
+  const { enabled } = await findEndpoint(query, projectId, id)
+  if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is disabled: enable it first.')
+}
 
 /** The endpoint's row, locked against other changes, or a 404. Deliveries to it can still be made. */
 export async function findEndpoint(query: Query, projectId: string, id: string): Promise<NamedRow> {
