@@ -78,6 +78,12 @@ export function text(call: Call, name: string): string | undefined {
   throw invalid(`Invalid string: ${name}`, { param: name })
 }
 
+/** The call with the fields of a parameter in place of its own parameters; undefined if the parameter has none. */
+export function within(call: Call, name: string): Call | undefined {
+  const given = call.params[name]
+  return typeof given === 'object' && !Array.isArray(given) ? { ...call, params: given } : undefined
+}
+
 export function required(call: Call, name: string): string {
   const value = text(call, name)
   if (value) return value

@@ -14,6 +14,7 @@ import {
   required,
   route,
   text,
+  within,
 } from './call.ts'
 import { customerRoutes } from './customers.ts'
 import { invalid } from './errors.ts'
@@ -117,12 +118,11 @@ function readItems(dialect: Dialect, call: Call, mode: 'payment' | 'subscription
       throw invalid(`The price ${price.id} does not fit the mode ${mode}.`, { param: 'line_items[0][price]' })
     return { price, quantity: integer(inner, 'quantity') ?? 1 }
   })
-  const data = call.params[mode === 'payment' ? 'payment_intent_data' : 'subscription_data']
   return {
     bought: {
       currency: items[0]!.price.currency,
       prices: items.map(({ price, quantity }) => ({ price: price.id, quantity: String(quantity) })),
-      data: typeof data === 'object' && !Array.isArray(data) ? data : {},
+      data: within(call, mode === 'payment' ? 'payment_intent_data' : 'subscription_data')?.params ?? {},
     },
     total: items.reduce((sum, { price, quantity }) => sum + (price.unit_amount ?? 0) * quantity, 0),
   }

@@ -1,6 +1,6 @@
 // Payment methods: saved cards, made from test tokens.
 import type { Stripe } from 'stripe'
-import { type Call, type Dialect, existing, inPath, metadata, oneOf, required, route } from './call.ts'
+import { type Call, type Dialect, existing, inPath, metadata, oneOf, required, route, within } from './call.ts'
 import { type Behaviour, readToken } from './cards.ts'
 import { invalid, missing, StripeError } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
@@ -70,8 +70,7 @@ function attached({ state }: Dialect, customer: string): Stripe.PaymentMethod[] 
 
 function create(dialect: Dialect, call: Call): object {
   if (oneOf(call, 'type', ['card', 'sepa_debit']) === 'sepa_debit') return makeDebit(dialect, call)
-  const card = call.params['card']
-  const token = typeof card === 'object' && !Array.isArray(card) ? card['token'] : undefined
+  const token = within(call, 'card')?.params['token']
   // Card numbers are refused, as Stripe accepts them from its own pages only.
   if (typeof token !== 'string') {
     const message = 'Sending credit card numbers directly to the Stripe API is generally unsafe.'
@@ -98,8 +97,7 @@ function makeDebit(dialect: Dialect, call: Call): object {
 
 function update(dialect: Dialect, call: Call): object {
   const before = inPath(dialect, call, 'payment_method')
-  const card = call.params['card']
-  const given = typeof card === 'object' && !Array.isArray(card) ? card : {}
+  const given = within(call, 'card')?.params ?? {}
   const changed: Stripe.PaymentMethod = { ...before, metadata: metadata(call, before.metadata) }
   if (before.card) {
     changed.card = {

@@ -14,6 +14,7 @@ import {
   required,
   route,
   text,
+  within,
 } from './call.ts'
 import { invalid } from './errors.ts'
 import { hide } from './hidden.ts'
@@ -138,16 +139,15 @@ function readAmount(call: Call, currency: string): Pick<Stripe.Price, 'unit_amou
 }
 
 function readTransform(call: Call): Stripe.Price.TransformQuantity | null {
-  const given = call.params['transform_quantity']
-  if (typeof given !== 'object' || Array.isArray(given)) return null
-  const inner: Call = { ...call, params: given }
+  const inner = within(call, 'transform_quantity')
+  if (!inner) return null
   return { divide_by: integer(inner, 'divide_by') ?? 1, round: oneOf(inner, 'round', ['up', 'down']) ?? 'up' }
 }
 
 /** The amounts in other currencies; Stripe adds that of the price's own. */
 function readOptions(call: Call): Pick<Stripe.Price, 'currency_options'> {
-  const given = call.params['currency_options']
-  if (typeof given !== 'object' || Array.isArray(given)) return {}
+  const given = within(call, 'currency_options')?.params
+  if (!given) return {}
   const all = { ...given, [required(call, 'currency').toLowerCase()]: call.params }
   const options = Object.entries(all).map(([currency, option]) => {
     const inner: Call = { ...call, params: option as Form }
@@ -159,9 +159,8 @@ function readOptions(call: Call): Pick<Stripe.Price, 'currency_options'> {
 }
 
 function readRecurring(call: Call): Stripe.Price.Recurring | null {
-  const given = call.params['recurring']
-  if (given === undefined || typeof given === 'string' || Array.isArray(given)) return null
-  const inner: Call = { ...call, params: given as Form }
+  const inner = within(call, 'recurring')
+  if (!inner) return null
   return {
     interval: oneOf(inner, 'interval', INTERVALS) ?? 'month',
     interval_count: integer(inner, 'interval_count') ?? 1,
