@@ -75,8 +75,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EPROTOCOL: 'The mail server refuses the connection.',
 }
 
-// The response to an address where it is authentication that is missing.
-const NEEDS_PASSWORD = 530
+// The response to an address where authentication is missing.
+const NO_AUTHENTICATION = 530
 
 interface MailError {
   code?: string
@@ -89,7 +89,7 @@ interface MailError {
 const isOfTls = (code = '') => /^(?!EAI).*_/.test(code)
 
 function reason({ code, originalCode, responseCode }: MailError): string {
-  if (responseCode === NEEDS_PASSWORD) return 'The mail server wants a user name and a password in SMTP_URL (530).'
+  if (responseCode === NO_AUTHENTICATION) return 'The mail server wants a user name and a password in SMTP_URL (530).'
   const [key, detail] = isOfTls(originalCode) ? ['ETLS', originalCode] : [code ?? '', responseCode]
   const sentence = SENTENCES[key] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
   return detail === undefined ? sentence : `${sentence.slice(0, -1)} (${detail}).`
