@@ -1,5 +1,5 @@
 // The length of a day, and days in UTC as texts such as 2026-10-31.
-import { ApiError } from './errors.ts'
+import { invalidParameter } from './errors.ts'
 import { shorten } from './text.ts'
 
 export const DAY_S = 86_400
@@ -33,14 +33,10 @@ function readDate(name: string, text: string, unit: 'day' | 'month'): string {
   const day = unit === 'month' ? `${text}-01` : text
   const written = (date: string) => (unit === 'month' ? date.slice(0, 7) : date)
   if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day)) || addDays(day, 0) !== day)
-    throw new ApiError(
-      400,
-      'invalid_parameter',
-      `${name} must be a ${unit} such as ${written('2026-01-31')}, got "${shorten(text, 20)}".`,
-    )
+    throw invalidParameter(`${name} must be a ${unit} such as ${written('2026-01-31')}, got "${shorten(text, 20)}".`)
   if (day < FIRST_DAY || day > LAST_DAY) {
     const bounds = `from ${written(FIRST_DAY)} to ${written(LAST_DAY)}`
-    throw new ApiError(400, 'invalid_parameter', `${name} must be ${bounds}, got ${text}.`)
+    throw invalidParameter(`${name} must be ${bounds}, got ${text}.`)
   }
   return day
 }

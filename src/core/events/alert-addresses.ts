@@ -1,5 +1,5 @@
 // The addresses that alerts are sent to: checked, sealed in the database, and shown without what is secret of them.
-import { ApiError } from '../../lib/errors.ts'
+import { invalidValue } from '../../lib/errors.ts'
 import { isMailAddress } from '../../lib/mail-settings.ts'
 import { bytesFromPg } from '../../lib/pg/row-bytes.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -16,7 +16,7 @@ const LOCAL = 'For a program on this machine, set WEBHOOK_ALLOW_PRIVATE=true.'
 export function checkAddress(kind: DestinationKind, address: string, rules: { allowPrivate: boolean }): string {
   if (kind !== 'email') return checkEndpointUrl(address, rules, 'address', LOCAL)
   if (isMailAddress(address)) return address
-  throw new ApiError(400, 'invalid_value', 'address must be one e-mail address for the kind email.')
+  throw invalidValue('address must be one e-mail address for the kind email.')
 }
 
 /** What pages, logs and the audit log may show: of the URL of a chat service only the host and its end. */

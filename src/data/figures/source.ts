@@ -1,5 +1,5 @@
 // Where the sums of figures are read: in the stored rows of a split, or in the records, for combinations that are not stored.
-import { ApiError } from '../../lib/errors.ts'
+import { invalidParameter } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
 import { DECIMALS, OTHER } from './compute.ts'
@@ -120,9 +120,7 @@ export async function sourceOfRecords(db: Db, family: Family, projectId: string,
 export function checkOther({ limited = [] }: Family, filters: readonly Filter[]): void {
   const other = filters.find(({ dimension, value }) => value === OTHER && limited.includes(dimension))
   if (!other) return
-  throw new ApiError(
-    400,
-    'invalid_parameter',
+  throw invalidParameter(
     `${other.dimension}=${OTHER} is the sum of many values, which cannot be combined with another filter.`,
   )
 }
@@ -130,7 +128,7 @@ export function checkOther({ limited = [] }: Family, filters: readonly Filter[])
 /** Throws a 400 if the days have more records than a combination is computed from, or if their figures do not tell. */
 export async function checkSize(db: Db, family: Family, place: Pick<Place, 'projects' | 'days'>): Promise<void> {
   const problem = await sizeProblem(db, family, place)
-  if (problem) throw new ApiError(400, 'invalid_parameter', `This combination is not stored, and ${problem}`)
+  if (problem) throw invalidParameter(`This combination is not stored, and ${problem}`)
 }
 
 /** Why a combination is not computed from the records of these days; undefined if it can be. */

@@ -1,5 +1,5 @@
 // Reads a query string by its schema: every rule is enforced, and unknown or repeated parameters are refused.
-import { ApiError } from '../errors.ts'
+import { ApiError, invalidParameter } from '../errors.ts'
 import type { ObjectSchema } from '../shape/schema.ts'
 import { countCharacters, shorten } from '../text.ts'
 import { readQueryInstant, TimeError } from '../time.ts'
@@ -69,7 +69,7 @@ function unknownParameter(name: string, known: string[]): string {
 }
 
 function readParameter(name: string, parameter: ParameterSchema, text: string): unknown {
-  if (text === '') throw new ApiError(400, 'invalid_parameter', `${name} must not be empty.`)
+  if (text === '') throw invalidParameter(`${name} must not be empty.`)
   if (parameter.type === 'integer') return readInteger(name, parameter, text)
   if (parameter.type === 'boolean') return readChoice(name, ['true', 'false'], text) === 'true'
   if (parameter.enum) return readChoice(name, parameter.enum, text)
@@ -111,10 +111,10 @@ function readDateTime(name: string, text: string): string {
     return readQueryInstant(text)
   } catch (error) {
     if (!(error instanceof TimeError)) throw error
-    throw new ApiError(400, 'invalid_parameter', `${name} ${error.message}, got "${shorten(text, 64)}".`)
+    throw invalid(name, error.message, text)
   }
 }
 
 function invalid(name: string, rule: string, text: string): ApiError {
-  return new ApiError(400, 'invalid_parameter', `${name} ${rule}, got "${shorten(text, 64)}".`)
+  return invalidParameter(`${name} ${rule}, got "${shorten(text, 64)}".`)
 }

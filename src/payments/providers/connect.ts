@@ -1,6 +1,6 @@
 // Connects a merchant account to its payment provider: verifies the secret key at the provider and stores it encrypted.
 import type { Clock } from '../../lib/clock.ts'
-import { ApiError, tryLater } from '../../lib/errors.ts'
+import { ApiError, invalidValue, tryLater } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { rowReader } from '../../lib/pg/row-reader.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -147,7 +147,7 @@ export function adapterOf(psp: string): Adapter {
   if (adapter) return adapter
   const known = Object.keys(adapters).join(', ')
   const why = psp === 'simulator' ? 'The simulator needs no credentials.' : `The psp must be one of: ${known}.`
-  throw new ApiError(400, 'invalid_value', `This merchant account cannot be connected. ${why}`)
+  throw invalidValue(`This merchant account cannot be connected. ${why}`)
 }
 
 function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, before: Connected | undefined): void {
@@ -157,16 +157,16 @@ function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, be
   if (secretKey === undefined && !before?.is_connected)
     throw new ApiError(400, 'property_required', 'secret_key is required: the merchant account is not connected yet.')
   if (webhookSecrets && webhookSecrets.length > MAX_WEBHOOK_SECRETS)
-    throw new ApiError(400, 'invalid_value', `webhook_secrets must have at most ${MAX_WEBHOOK_SECRETS} items.`)
+    throw invalidValue(`webhook_secrets must have at most ${MAX_WEBHOOK_SECRETS} items.`)
   if (webhookSecrets?.some((text) => !isWebhookSecret(text)))
-    throw new ApiError(400, 'invalid_value', `webhook_secrets must be signing secrets of ${title}.`)
+    throw invalidValue(`webhook_secrets must be signing secrets of ${title}.`)
 }
 
 /** Throws if the key's mode, the requested mode and the mode in which the account was first connected differ. */
 function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: Connected | undefined): void {
   const mode = secretKey === undefined ? undefined : adapter.modeOf(secretKey)
   if (secretKey !== undefined && mode === undefined)
-    throw new ApiError(400, 'invalid_value', `secret_key must be a secret key of ${adapter.title}.`)
+    throw invalidValue(`secret_key must be a secret key of ${adapter.title}.`)
   if (mode === 'sandbox' && !isSandbox)
     throw new ApiError(409, 'wrong_mode', 'This is a test mode key: mark the merchant account as a sandbox.')
   if (mode === 'live' && isSandbox)
@@ -244,5 +244,5 @@ function offered(configured: string[], reported: readonly string[] | undefined):
   const both = configured.filter((code) => reported.includes(code))
   if (both.length > 0) return both
   const message = `The account can charge none of the currencies set for it (${configured.join(', ')}).`
-  throw new ApiError(400, 'invalid_value', message)
+  throw invalidValue(message)
 }

@@ -1,7 +1,7 @@
 // The route that receives notifications of payment providers. They are authenticated by their signature, not by a secret key.
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import type { Limits } from '../../core/limits/limits.ts'
-import { ApiError } from '../../lib/errors.ts'
+import { ApiError, invalidValue } from '../../lib/errors.ts'
 import { rawHeaders } from '../../lib/http/listener.ts'
 import { noRoute } from '../../lib/http/no-route.ts'
 import { problems } from '../../lib/http/problems.ts'
@@ -96,5 +96,5 @@ async function verified(
   const notification = adapter.readNotification(request.body)
   if (notification) return notification
   countNotification(account.psp, 'nothing', 'refused')
-  throw new ApiError(400, 'invalid_value', adapter.whyNotRead(request.body))
+  throw invalidValue(adapter.whyNotRead(request.body))
 }

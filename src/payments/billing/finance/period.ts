@@ -1,6 +1,6 @@
 // The days of a finance report: a month, or a first and a last day.
 import { addDays, addMonths, readDay, readMonth } from '../../../lib/days.ts'
-import { ApiError } from '../../../lib/errors.ts'
+import { invalidParameter } from '../../../lib/errors.ts'
 
 /** `to` is the last day, which is included. */
 export interface Period {
@@ -22,14 +22,14 @@ const PARAMETERS: PeriodNames = { month: 'month', from: 'from', to: 'to' }
 
 /** Reads a month, or a first and a last day. Throws a 400 whose sentence has these names. */
 export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS): Period {
-  const bad = (sentence: string) => new ApiError(400, 'invalid_parameter', sentence)
   if (month !== undefined && from === undefined && to === undefined) return monthPeriod(readMonth(names.month, month))
   if (month !== undefined || from === undefined || to === undefined)
-    throw bad(`Give ${names.month}, or ${names.from} and ${names.to}.`)
+    throw invalidParameter(`Give ${names.month}, or ${names.from} and ${names.to}.`)
   const period = { from: readDay(names.from, from), to: readDay(names.to, to) }
-  if (period.from > period.to) throw bad(`${names.from} must not be after ${names.to}, got ${from} and ${to}.`)
+  if (period.from > period.to)
+    throw invalidParameter(`${names.from} must not be after ${names.to}, got ${from} and ${to}.`)
   if (period.to >= addMonths(period.from, MAX_MONTHS))
-    throw bad(`${names.from} and ${names.to} must be at most ${MAX_MONTHS} months apart.`)
+    throw invalidParameter(`${names.from} and ${names.to} must be at most ${MAX_MONTHS} months apart.`)
   return period
 }
 
