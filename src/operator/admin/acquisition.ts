@@ -91,9 +91,9 @@ const acquisition = reading({
   checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
     const { by, test = false } = query
-    const { today, from, to, fields } = await daysIn(db, params.project_id!, query)
+    const { today, from, to, fields } = await daysIn(db, params.project_id, query)
     const data = await readReturns(db, {
-      projects: [params.project_id!],
+      projects: [params.project_id],
       from,
       to,
       ...(by && { by }),
@@ -175,9 +175,9 @@ const lifetime = reading({
   },
   async run({ db }, { params, query }) {
     const { by, value, since = 'session', cohort = 'month', test = false } = query
-    const { today, from, to, fields } = await daysIn(db, params.project_id!, query)
+    const { today, from, to, fields } = await daysIn(db, params.project_id, query)
     const data = await readLifetime(db, {
-      projects: [params.project_id!],
+      projects: [params.project_id],
       from,
       to,
       since,

@@ -15,10 +15,10 @@ import { instant, json, shape, text } from '../../lib/shape/shape.ts'
 import { ALERTS_TAG, checkAlertId, ensureAlertSettings, refuseTooMany } from './alert-settings.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import { change } from './operation.ts'
+import { change, type ParamsOf } from './operation.ts'
 
 const PATH = '/projects/:project_id/alert-destinations'
-const ONE = `${PATH}/:destination_id`
+const ONE = `${PATH}/:destination_id` as const
 const RECEIVES = ['alert', 'digest'] as const
 const MAX_DESTINATIONS = 20
 
@@ -53,7 +53,7 @@ const addressOf = ({ kind, address }: Given, { config }: App): string => {
   return checkAddress(kind, address, { allowPrivate: config.webhookAllowPrivate })
 }
 
-const target = (params: Record<string, string>) =>
+const target = (params: ParamsOf<typeof ONE>) =>
   `alert destination ${params.destination_id} of project ${params.project_id}`
 
 /** The fields that the audit log keeps: no secret, and no address of a person. */
@@ -63,13 +63,10 @@ const entryOf = ({ kind, shown, receives }: NamedRow) => ({
   receives: JSON.parse(receives!) as string[],
 })
 
-async function find(
-  query: Query,
-  { project_id, destination_id }: Record<string, string>,
-): Promise<NamedRow | undefined> {
+async function find(query: Query, { project_id, destination_id }: ParamsOf<typeof ONE>): Promise<NamedRow | undefined> {
   const [row] = await query(
     'select kind, shown, receives from alert_destinations where project_id = $1 and id = $2 for update',
-    [project_id!, destination_id!],
+    [project_id, destination_id],
   )
   return row
 }
@@ -104,11 +101,11 @@ const put = change({
   }),
   response: destination.schema,
   checkInput({ params, body }, app) {
-    checkAlertId('destination_id', params.destination_id!)
+    checkAlertId('destination_id', params.destination_id)
     addressOf(body, app)
   },
   async change(query, { params, body }, app) {
-    const [projectId, id] = [params.project_id!, params.destination_id!]
+    const [projectId, id] = [params.project_id, params.destination_id]
     const { kind, receives = [] } = body
     const address = addressOf(body, app)
     await ensureAlertSettings(query, projectId)
@@ -151,7 +148,7 @@ const remove = change({
   summary: 'Remove a destination of alerts with its messages',
   response: Type.Object({ id: Type.String({ description: 'The destination.' }) }, { title: 'AlertDestinationRemoved' }),
   async change(query, { params }) {
-    const key = [params.project_id!, params.destination_id!]
+    const key = [params.project_id, params.destination_id]
     const before = await find(query, params)
     if (!before) throw notFound('destination of alerts', key[1]!)
     await query('delete from alert_messages where project_id = $1 and destination_id = $2', key)

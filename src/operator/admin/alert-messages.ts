@@ -48,7 +48,7 @@ const send = change({
   }),
   async change(query, { params, body }) {
     const only = body.destination_id ?? null
-    const rows = await query(SEND, [params.project_id!, only])
+    const rows = await query(SEND, [params.project_id, only])
     if (rows.length === 0 && only !== null) throw notFound('destination of alerts', only)
     if (rows.length === 0)
       throw new ApiError(409, 'operation_refused', 'The project has no destination of alerts: set one first.')

@@ -14,10 +14,10 @@ import { notFound } from './exist.ts'
 import { readQuery } from './figures-query.ts'
 import { list, ofProject } from './list.ts'
 import { amountField } from './names.ts'
-import { change, type Input } from './operation.ts'
+import { change, type Input, type ParamsOf } from './operation.ts'
 
 const PATH = '/projects/:project_id/alerts'
-const ONE = `${PATH}/:alert_id`
+const ONE = `${PATH}/:alert_id` as const
 const MAX_RULES = 100
 
 const rule = shape('AlertRule', 'r', {
@@ -143,13 +143,13 @@ function readThreshold(given: unknown): string {
   }
 }
 
-const target = (params: Record<string, string>) => `alert ${params.alert_id} of project ${params.project_id}`
+const target = (params: ParamsOf<typeof ONE>) => `alert ${params.alert_id} of project ${params.project_id}`
 const KEPT = 'metric, condition, threshold, today, from_hour, dimension, value'
 
-async function find(query: Query, { project_id, alert_id }: Record<string, string>) {
+async function find(query: Query, { project_id, alert_id }: ParamsOf<typeof ONE>) {
   const [row] = await query(`select ${KEPT} from alert_rules where project_id = $1 and id = $2 for update`, [
-    project_id!,
-    alert_id!,
+    project_id,
+    alert_id,
   ])
   return row
 }
@@ -167,20 +167,20 @@ const put = change({
   body,
   response: rule.schema,
   checkInput(input) {
-    checkAlertId('alert_id', input.params.alert_id!)
+    checkAlertId('alert_id', input.params.alert_id)
     read(input)
   },
   async change(query, input) {
     const { params } = input
     const { metric, condition, threshold, today, fromHour, filter } = read(input)
-    await ensureAlertSettings(query, params.project_id!)
+    await ensureAlertSettings(query, params.project_id)
     const before = await find(query, params)
-    if (!before) await refuseTooMany(query, params.project_id!, 'alert_rules', MAX_RULES, 'alerts')
+    if (!before) await refuseTooMany(query, params.project_id, 'alert_rules', MAX_RULES, 'alerts')
     const values = [threshold, today, fromHour, filter?.dimension ?? null, filter?.value ?? null]
-    await query(PUT, [params.project_id!, params.alert_id!, metric, condition, ...values])
+    await query(PUT, [params.project_id, params.alert_id, metric, condition, ...values])
     const [row] = await query(
       `select ${rule.namedColumns}, ${KEPT} from alert_rules r where r.project_id = $1 and r.id = $2`,
-      [params.project_id!, params.alert_id!],
+      [params.project_id, params.alert_id],
     )
     const after = Object.fromEntries(KEPT.split(', ').map((name) => [name, row![name]]))
     const entry = { action: 'alert.set', target: target(params), ...(before && { before }), after }
@@ -211,9 +211,9 @@ const remove = change({
   response: Type.Object({ id: Type.String({ description: 'The rule.' }) }, { title: 'AlertRemoved' }),
   async change(query, { params }) {
     const before = await find(query, params)
-    if (!before) throw notFound('alert', params.alert_id!)
-    await query('delete from alert_rules where project_id = $1 and id = $2', [params.project_id!, params.alert_id!])
-    return { entry: { action: 'alert.removed', target: target(params), before }, result: { id: params.alert_id! } }
+    if (!before) throw notFound('alert', params.alert_id)
+    await query('delete from alert_rules where project_id = $1 and id = $2', [params.project_id, params.alert_id])
+    return { entry: { action: 'alert.removed', target: target(params), before }, result: { id: params.alert_id } }
   },
 })
 

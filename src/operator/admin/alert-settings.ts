@@ -57,7 +57,7 @@ const get = reading({
   summary: 'Get the hours of the digest and of quiet',
   response: settings.schema,
   async run({ db }, { params }) {
-    return read(db.query, params.project_id!)
+    return read(db.query, params.project_id)
   },
 })
 
@@ -82,7 +82,7 @@ const put = change({
     if (quiet_from !== undefined && quiet_from === quiet_to) throw invalidValue('quiet_from and quiet_to must differ.')
   },
   async change(query, { params, body }) {
-    const projectId = params.project_id!
+    const projectId = params.project_id
     await ensureAlertSettings(query, projectId)
     const before = await read(query, projectId)
     const { digest_hour = null, quiet_from = null, quiet_to = null } = body

@@ -51,7 +51,7 @@ const answers = reading({
   checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
     const { test = false } = query
-    const [project, funnel, screen] = [params.project_id!, params.funnel_id!, params.screen_id!]
+    const [project, funnel, screen] = [params.project_id, params.funnel_id, params.screen_id]
     await requireFunnel(db.query, project, funnel)
     if (!isId(screen)) throw notFound('screen', screen)
     await readHorizon(db, project)

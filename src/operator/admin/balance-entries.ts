@@ -66,7 +66,7 @@ const balances = reading({
     data: Type.Array(balance.schema, { description: 'By account and currency.' }),
   }),
   async run({ db }, { params }) {
-    const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id!])
+    const rows = await db.read({ name: 'sum unpaid balances', text: BALANCES }, [params.organization_id])
     return jsonOf({ data: balance.list(rows) })
   },
 })

@@ -38,12 +38,12 @@ const name = {
 
 type Key = [organization: string, scope: string, per: string, currency: string]
 
-function keyOf({ params, body }: Input): Key {
+function keyOf({ params, body }: Input<typeof PATH>): Key {
   const { scope, per, currency_code } = body as { scope: string; per: string; currency_code?: string }
-  return [params.organization_id!, scope, per, currency_code === undefined ? '' : currencyOf(currency_code)]
+  return [params.organization_id, scope, per, currency_code === undefined ? '' : currencyOf(currency_code)]
 }
 
-const mostOf = (input: Input) => readMost((input.exact ?? input.body).most as SentAmount, keyOf(input)[3])
+const mostOf = (input: Input<typeof PATH>) => readMost((input.exact ?? input.body).most as SentAmount, keyOf(input)[3])
 
 /** The cap as text: an amount with the decimals of the currency, or a whole number of charges. */
 function readMost(sent: SentAmount, currency: string): string {

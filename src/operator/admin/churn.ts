@@ -64,11 +64,11 @@ const churn = reading({
   checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
     const { by, test = false } = query
-    const { today, from, to, fields } = await daysIn(db, params.project_id!, query)
+    const { today, from, to, fields } = await daysIn(db, params.project_id, query)
     const last = [to, addDays(today, 1)].sort()[0]!
     const days = { from: [from, last].sort()[0]!, to: last }
     const data = await readChurn(db, {
-      projects: [params.project_id!],
+      projects: [params.project_id],
       ...days,
       ...(by && { by }),
       filters: filtersOf(query),
@@ -105,9 +105,9 @@ const forecast = reading({
   }),
   async run({ db }, { params, query }) {
     const { test = false } = query
-    await readHorizon(db, params.project_id!)
-    const { today, ...now } = await nowOf(db, params.project_id!)
-    const { days, ...rates } = await readForecast(db, params.project_id!, today, { test, filters: filtersOf(query) })
+    await readHorizon(db, params.project_id)
+    const { today, ...now } = await nowOf(db, params.project_id)
+    const { days, ...rates } = await readForecast(db, params.project_id, today, { test, filters: filtersOf(query) })
     return { ...rates, ...now, data: days }
   },
 })

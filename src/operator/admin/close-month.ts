@@ -53,7 +53,7 @@ const close = act({
     after: { month: body.month },
   }),
   async describe({ db }, { params, body }) {
-    const id = params.organization_id!
+    const id = params.organization_id
     const first = readMonth('month', body.month)
     await requireOrganization(db.query, id)
     await requireClosable(db.query, id, first)
@@ -65,7 +65,7 @@ const close = act({
     return `Closes ${body.month} of ${id} permanently, with a net of ${net} ${currency}${without && `, without ${without} for which there is no exchange rate`}. Later changes are booked as corrections in the next month.`
   },
   async act(app, { params, body }) {
-    const id = params.organization_id!
+    const id = params.organization_id
     const { rows, closed_at } = await closeMonth(app, id, readMonth('month', body.month))
     return { month: body.month, rows, closed_at }
   },

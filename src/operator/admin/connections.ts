@@ -50,10 +50,10 @@ const connected = Type.Object(
   { title: 'MerchantAccountConnection' },
 )
 
-const nameOf = ({ params }: Input) => ({
-  organizationId: params.organization_id!,
-  psp: params.psp!,
-  merchantId: params.psp_merchant_id!,
+const nameOf = ({ params }: Input<typeof PATH>) => ({
+  organizationId: params.organization_id,
+  psp: params.psp,
+  merchantId: params.psp_merchant_id,
 })
 
 export const connections = [

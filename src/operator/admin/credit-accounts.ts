@@ -28,7 +28,7 @@ const getBalance = reading({
   columns: ['unit', 'balance', 'held', 'available'],
   response: balancesOut,
   async run({ db }, { params, query }) {
-    return jsonOf({ balances: await balancesOf(db.query, params.organization_id!, query.external_id) })
+    return jsonOf({ balances: await balancesOf(db.query, params.organization_id, query.external_id) })
   },
 })
 
@@ -68,9 +68,9 @@ function correction<const I extends string>(
     tag: TAG,
     body: bodies[operation],
     response: responseOf(operation),
-    checkInput: ({ params, body, exact = body }) => void askOf(operation, params.organization_id!, exact as JsonObject),
+    checkInput: ({ params, body, exact = body }) => void askOf(operation, params.organization_id, exact as JsonObject),
     async change(query, { params, body, exact = body }) {
-      const organization = params.organization_id!
+      const organization = params.organization_id
       const ask = askOf(operation, organization, exact as JsonObject)
       const reply = await callWithin(query, ask)
       const { external_id, unit, amount } = exact as { external_id: string; unit: string; amount: SentAmount }
@@ -99,7 +99,7 @@ const setCredits = change({
   }),
   response: Type.Object({ debt: Type.Boolean({ description: 'The setting from now on.' }) }, { title: 'CreditsSet' }),
   async change(query, { params, body }) {
-    const organization = params.organization_id!
+    const organization = params.organization_id
     const after = { debt: body.debt }
     const [row] = await query('select credits_debt from organizations where id = $1 for no key update', [organization])
     await query('update organizations set credits_debt = $2 where id = $1', [organization, after.debt])

@@ -84,9 +84,9 @@ const getDays = reading({
           where ($3::date is null or d.day <= $3::date) and ($4::text is null or d.unit = $4)
           order by d.day desc, d.unit`,
       },
-      [params.organization_id!, from, to, unit],
+      [params.organization_id, from, to, unit],
     )
-    return jsonOf({ time_zone: await financeZone(db.query, params.organization_id!), data: creditDay.list(rows) })
+    return jsonOf({ time_zone: await financeZone(db.query, params.organization_id), data: creditDay.list(rows) })
   },
 })
 

@@ -25,25 +25,26 @@ const rule = shape('CreditRule', 'r', {
   created_at: instant('When it was set.'),
 })
 
+const OF_UNIT = `${PATH}/units/:unit/rules` as const
+
 /** The charge that a rule is for. */
 const charge = {
   currency_code: Type.String({ description: 'Currency of the charge.', minLength: 3, maxLength: 3, examples: ['USD'] }),
   charged: amountField('Amount of the charge in major units.', '9.99'),
 }
 
-function ruleOf({ params, body, exact = body }: Input): [string, string, string, string] {
-  const { organization_id, unit } = params as Record<string, string>
+function ruleOf({ params, body, exact = body }: Input<typeof OF_UNIT>): [string, string, string, string] {
   const currency = currencyOf(body.currency_code as string)
   try {
     const minor = readMinor(exact.charged as SentAmount, currency)
-    return [organization_id!, currency, formatMinor(minor, currency), unit!]
+    return [params.organization_id, currency, formatMinor(minor, currency), params.unit]
   } catch (error) {
     if (error instanceof MoneyError) throw amountRefused('invalid_amount', error.message, exact.charged, 'charged')
     throw error
   }
 }
 
-const settingOf = (input: Input) => ({
+const settingOf = (input: Input<typeof OF_UNIT>) => ({
   key: ruleOf(input),
   amount: readCredits((input.exact ?? input.body).amount as SentAmount),
   hours: readExpiresAfter(input.body.expires_after as string | null | undefined),
@@ -54,7 +55,7 @@ const setRule = change({
   right: 'manage',
   command: 'credits rule set',
   method: 'PUT',
-  path: `${PATH}/units/:unit/rules`,
+  path: OF_UNIT,
   tag: TAG,
   summary: 'Set what a charge of an amount grants',
   description: 'Holds for charges whose request does not say what they grant.',
@@ -106,7 +107,7 @@ const removeRule = change({
   right: 'manage',
   command: 'credits rule remove',
   method: 'POST',
-  path: `${PATH}/units/:unit/rules/remove`,
+  path: `${OF_UNIT}/remove`,
   tag: TAG,
   summary: 'Remove what a charge of an amount grants',
   body: Type.Named('CreditRuleName', charge),

@@ -19,7 +19,7 @@ const set = change({
   response: topUpRule.schema,
   checkInput: ({ body, exact = body }) => void topUpFrom(exact as JsonObject),
   change: (query, { params, body, exact = body }) =>
-    setTopUp(query, params.organization_id!, topUpFrom(exact as JsonObject)),
+    setTopUp(query, params.organization_id, topUpFrom(exact as JsonObject)),
 })
 
 const remove = change({
@@ -33,7 +33,7 @@ const remove = change({
   body: topUpName,
   response: Type.Object({}, { title: 'TopUpRemoved' }),
   async change(query, { params, body, exact = body }) {
-    return removeTopUp(query, params.organization_id!, exact as JsonObject)
+    return removeTopUp(query, params.organization_id, exact as JsonObject)
   },
 })
 

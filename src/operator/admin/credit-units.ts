@@ -12,6 +12,7 @@ import { change, type Input } from './operation.ts'
 
 export const TAG = 'Credits'
 export const PATH = '/organizations/:organization_id/credits'
+const ONE = `${PATH}/units/:unit` as const
 
 /** The filters of lists of what customers have of units. */
 export const ofCustomer = (row: string) => ({
@@ -41,7 +42,7 @@ const createUnit = change({
   right: 'manage',
   command: 'credits unit create',
   method: 'POST',
-  path: `${PATH}/units/:unit`,
+  path: ONE,
   tag: TAG,
   summary: 'Create a unit of credits',
   body: Type.Named('NewCreditUnit', {
@@ -53,7 +54,7 @@ const createUnit = change({
   }),
   response: unit.schema,
   checkInput(input) {
-    const id = input.params.unit!
+    const id = input.params.unit
     if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id))
       throw invalidValue(
         'A unit has 1 to 64 lower-case letters, digits, "-" and "_", and begins with a letter or digit.',
@@ -61,7 +62,7 @@ const createUnit = change({
     lowOf(input)
   },
   async change(query, input) {
-    const { organization_id, unit: id } = input.params as { organization_id: string; unit: string }
+    const { organization_id, unit: id } = input.params
     const { name = id, decimals = 0 } = input.body
     const low = lowOf(input)
     await query('insert into credit_clocks (organization_id) values ($1) on conflict do nothing', [organization_id])
@@ -81,9 +82,9 @@ const createUnit = change({
 })
 
 /** When a balance of the new unit is low. */
-function lowOf({ params, body, exact = body }: Input): string | null {
+function lowOf({ params, body, exact = body }: Input<typeof ONE>): string | null {
   const { decimals = 0 } = body as { decimals?: number }
-  return fitting(readLow(exact.low_below), { unit: params.unit!, decimals })
+  return fitting(readLow(exact.low_below), { unit: params.unit, decimals })
 }
 
 const setUnit = change({
@@ -91,14 +92,14 @@ const setUnit = change({
   right: 'manage',
   command: 'credits unit set',
   method: 'PATCH',
-  path: `${PATH}/units/:unit`,
+  path: ONE,
   tag: TAG,
   summary: 'Change a unit of credits',
   body: Type.Named('CreditUnitSettings', { name: Type.Optional(nameField('Display name.')), low_below: lowBelow }),
   response: unit.schema,
   checkInput: ({ body, exact = body }) => void readLow(exact.low_below),
   async change(query, { params, body, exact = body }) {
-    const { organization_id, unit: id } = params as { organization_id: string; unit: string }
+    const { organization_id, unit: id } = params
     const sent = readLow(exact.low_below)
     const before = await lockUnit(query, organization_id, id)
     const { name = before.name } = body

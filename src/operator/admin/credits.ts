@@ -45,7 +45,7 @@ const getTotals = reading({
   response: Type.Object({ data: Type.Array(totals.schema) }, { title: 'CreditTotalsOut' }),
   async run({ db }, { params }) {
     const rows = await db.readLong({ text: `select ${totals.columns} from (${TOTALS}) t order by t.unit` }, [
-      params.organization_id!,
+      params.organization_id,
     ])
     return jsonOf({ data: totals.list(rows) })
   },

@@ -99,7 +99,7 @@ const getErasure = reading({
   tag: 'Profiles',
   summary: 'Get the receipt of an erasure',
   response: Type.Named('Receipt', receipt),
-  run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
+  run: (app, { params }) => receiptOf(app, params.project_id, params.profile_id),
 })
 
 const comparison = Type.Named('LedgerComparison', {

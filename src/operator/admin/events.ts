@@ -86,7 +86,7 @@ const get = reading({
   summary: 'Get an event',
   response: event.schema,
   async run({ db }, { params }) {
-    const { project_id, event_id } = params as { project_id: string; event_id: string }
+    const { project_id, event_id } = params
     const [row] = isUuid(event_id) ? await db.read(FIND, [project_id, event_id.toLowerCase()]) : []
     if (!row) throw notFound('event', event_id)
     return event.one(row)
@@ -111,7 +111,7 @@ const send = change({
     endpoints: Type.Integer({ description: 'Number of endpoints to which it is sent.' }),
   }),
   async change(query, { params, body }) {
-    const { project_id, event_id } = params as { project_id: string; event_id: string }
+    const { project_id, event_id } = params
     if (!isUuid(event_id)) throw notFound('event', event_id)
     const { endpoint_id } = body
     const endpoints = await sendAgain(query, project_id, event_id.toLowerCase(), endpoint_id)

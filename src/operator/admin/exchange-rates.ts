@@ -21,7 +21,7 @@ const get = reading({
     error: Type.OrNull(Type.String(), 'Why the last fetch failed.'),
   }),
   async run({ db, config }, { params }) {
-    const id = params.organization_id!
+    const id = params.organization_id
     const [rates] = await db.query(RATES, [id])
     const url = config.ratesUrl
     const [fetch] = url === undefined ? [] : await db.query(FETCH, [url])

@@ -91,8 +91,8 @@ const getExperiments = reading({
   checkInput: ({ query }) => readDays(query),
   async run({ db }, { params, query }) {
     const { control, test = false } = query
-    const { from, to, fields } = await daysIn(db, params.project_id!, query)
-    const data = await readExperiments(db, params.project_id!, {
+    const { from, to, fields } = await daysIn(db, params.project_id, query)
+    const data = await readExperiments(db, params.project_id, {
       from,
       to,
       test,

@@ -112,7 +112,7 @@ const about = {
   query,
   response,
   shown,
-  checkInput: ({ query }: Input) => void readQuery(query),
+  checkInput: ({ query }: Pick<Input, 'query'>) => void readQuery(query),
 }
 
 const ofProject = reading({
@@ -123,8 +123,8 @@ const ofProject = reading({
   summary: 'Get figures of a project',
   async run(app, { params, query }) {
     const request = readQuery(query)
-    await readHorizon(app.db, params.project_id!)
-    return figuresOf(app, [params.project_id!], request)
+    await readHorizon(app.db, params.project_id)
+    return figuresOf(app, [params.project_id], request)
   },
 })
 
@@ -137,8 +137,8 @@ const ofOrganization = reading({
   summary: 'Get figures of an organization, the sums of its projects',
   async run(app, { params, query, access }) {
     const request = readQuery(query)
-    await readOrganizationHorizon(app.db, params.organization_id!)
-    const values: Param[] = [params.organization_id!]
+    await readOrganizationHorizon(app.db, params.organization_id)
+    const values: Param[] = [params.organization_id]
     const within = reachCondition(access.reach, { organization: 'organization_id', project: 'id' }, values) ?? 'true'
     const rows = await app.db.query(`select id from projects where organization_id = $1 and ${within}`, values)
     return figuresOf(
@@ -164,8 +164,8 @@ const rebuild = act({
   }),
   entry: ({ params }) => ({ action: 'figures.rebuilt', target: `project ${params.project_id}` }),
   async act({ db }, { params }) {
-    const days = await rebuildFigures(db, params.project_id!)
-    return { days, missing: await failedDays(db, [params.project_id!]) }
+    const days = await rebuildFigures(db, params.project_id)
+    return { days, missing: await failedDays(db, [params.project_id]) }
   },
 })
 

@@ -85,7 +85,7 @@ const totals = reading({
   async run({ db }, { params, query }) {
     const { test = false, ...given } = query
     const period = readPeriod(given)
-    const id = params.organization_id!
+    const id = params.organization_id
     const rows = await financeTotals(db, id, { ...period, test })
     const closed = await closedMonths(db, id, period)
     const totals = financeTotal.list(rows)
@@ -130,7 +130,7 @@ const rows = reading({
     const { after, limit = DEFAULT_LIMIT, test = false, psp, psp_merchant_id, ...given } = query
     const account = psp === undefined ? undefined : { psp, merchantId: psp_merchant_id ?? null }
     const period = readPeriod(given)
-    const id = params.organization_id!
+    const id = params.organization_id
     const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1, account }
     const found = await financeRows(db, id, { ...period, test }, page, row)
     const served = found.rows.slice(0, limit)

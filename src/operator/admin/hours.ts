@@ -54,10 +54,10 @@ const today = reading({
   },
   async run({ db }, { params, query }) {
     const { test = false } = query
-    await readHorizon(db, params.project_id!)
+    await readHorizon(db, params.project_id)
     const [{ hours, ...others }, { today: _today, ...now }] = await Promise.all([
-      readHours(db, params.project_id!, { test, filters: filtersOf(query) }),
-      nowOf(db, params.project_id!),
+      readHours(db, params.project_id, { test, filters: filtersOf(query) }),
+      nowOf(db, params.project_id),
     ])
     return { ...others, ...now, data: hours }
   },

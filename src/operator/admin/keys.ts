@@ -145,10 +145,10 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       async change(query, { params, body, access }, { seal }) {
         const { overlap_seconds = 0 } = body
         const tenant = await tenantOf(query, params)
-        const result = await rotateKey(query, seal, tenant, params.key_id!, overlap_seconds)
+        const result = await rotateKey(query, seal, tenant, params.key_id, overlap_seconds)
         requireMaker(access, result.scopes)
         const after = { successor: result.id, previous_expires_at: result.previous_expires_at }
-        return { entry: { ...entry('rotated', params, params.key_id!), after }, result }
+        return { entry: { ...entry('rotated', params, params.key_id), after }, result }
       },
     }),
     change({
@@ -161,10 +161,10 @@ function keysOf<W extends 'organization' | 'project'>(what: W) {
       summary: 'Revoke a secret key',
       response: revoked,
       async change(query, { params }) {
-        const name = await revokeKey(query, await tenantOf(query, params), params.key_id!)
+        const name = await revokeKey(query, await tenantOf(query, params), params.key_id)
         return {
-          entry: { ...entry('revoked', params, params.key_id!), before: { name } },
-          result: { id: params.key_id! },
+          entry: { ...entry('revoked', params, params.key_id), before: { name } },
+          result: { id: params.key_id },
         }
       },
     }),

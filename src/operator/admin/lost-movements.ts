@@ -11,7 +11,7 @@ import { act, change, type Input } from './operation.ts'
 
 const TAG = 'Orders'
 const PATH = '/organizations/:organization_id/lost-movements'
-const ONE = `${PATH}/:psp/:psp_merchant_id/:transaction_id`
+const ONE = `${PATH}/:psp/:psp_merchant_id/:transaction_id` as const
 
 const lostMovement = shape('LostMovement', 'l', {
   psp: text('Payment provider.', { example: 'stripe' }),
@@ -58,14 +58,14 @@ const adopt = act({
     after: { external_id: body.external_id ?? null },
   }),
   async act(app, { params, body }) {
-    const { organization_id, psp, psp_merchant_id, transaction_id } = params as Record<string, string>
-    const [known] = await app.db.query(FIND, [organization_id!, psp!, psp_merchant_id!, transaction_id!])
-    if (!known) throw notFound('lost charge', transaction_id!)
+    const { organization_id, psp, psp_merchant_id, transaction_id } = params
+    const [known] = await app.db.query(FIND, [organization_id, psp, psp_merchant_id, transaction_id])
+    if (!known) throw notFound('lost charge', transaction_id)
     const lost = {
-      organizationId: organization_id!,
-      psp: psp!,
-      merchantId: psp_merchant_id!,
-      transactionId: transaction_id!,
+      organizationId: organization_id,
+      psp,
+      merchantId: psp_merchant_id,
+      transactionId: transaction_id,
     }
     const order = await adoptLost(billingContext(app), lost, body.external_id)
     return { order_id: order.order_id, external_id: order.external_id, status: order.status }
@@ -87,9 +87,9 @@ const accept = change({
   }),
   response: lostMovement.schema,
   async change(query, { params, body }) {
-    const key = ['organization_id', 'psp', 'psp_merchant_id', 'transaction_id'].map((name) => params[name]!)
-    const [row] = await query(ACCEPT, [...key, body.because])
-    if (!row) throw notFound('lost movement', params.transaction_id!)
+    const { organization_id, psp, psp_merchant_id, transaction_id } = params
+    const [row] = await query(ACCEPT, [organization_id, psp, psp_merchant_id, transaction_id, body.because])
+    if (!row) throw notFound('lost movement', transaction_id)
     const result = lostMovement.readNamed(row)
     return {
       entry: { action: 'lost_movement.accepted', target: nameOf(params), after: { because: body.because } },

@@ -57,16 +57,16 @@ const putMerchantAccount = change({
   }),
   response: merchantAccount.schema,
   checkInput({ params, body }) {
-    checkLabel('psp', params.psp!)
-    checkLabel('psp_merchant_id', params.psp_merchant_id!)
+    checkLabel('psp', params.psp)
+    checkLabel('psp_merchant_id', params.psp_merchant_id)
     if (hasControlCharacters(body.region ?? '')) throw invalidValue('region must not have control characters.')
     for (const code of body.currencies ?? []) currencyOf(code)
   },
   async change(query, { params, body }) {
-    const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
+    const { organization_id, psp, psp_merchant_id } = params
     const offered = body.currencies && [...new Set(body.currencies.map(currencyOf))]
-    const key = [organization_id!, psp!, psp_merchant_id!]
-    await lockOrganization(query, organization_id!)
+    const key = [organization_id, psp, psp_merchant_id]
+    await lockOrganization(query, organization_id)
     const [before] = await query(`${READ_SETTINGS} for no key update`, key)
     const currencies = offered ?? JSON.parse(before?.currencies ?? '[]')
     const region = body.region === undefined ? (before?.region ?? null) : body.region

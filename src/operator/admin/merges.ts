@@ -35,10 +35,11 @@ const moved = Type.Named('Merge', {
   }),
 })
 
-const pairOf = ({ params }: Input) => {
-  const { project_id, profile_id, into_id } = params as Record<'project_id' | 'profile_id' | 'into_id', string>
-  return { projectId: project_id, from: profile_id, into: into_id }
-}
+const pairOf = ({ params }: Input<typeof PATH>) => ({
+  projectId: params.project_id,
+  from: params.profile_id,
+  into: params.into_id,
+})
 
 const preview = reading({
   id: 'previewMerge',

@@ -13,9 +13,18 @@ import { requireReach, requireRight } from './reach.ts'
 
 type Fields = Record<string, unknown>
 
+type NamesIn<Path> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | NamesIn<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never
+
+/** The parameters of a path: those that it names, if it is written out where the operation is declared. */
+export type ParamsOf<Path extends string> = Record<string extends Path ? string : NamesIn<Path>, string>
+
 /** The input of a call: parameters of the path, the query and the body as their schemas read them. */
-export interface Input<Query = Fields, Body = Fields> {
-  params: Record<string, string>
+export interface Input<Path extends string = string, Query = Fields, Body = Fields> {
+  params: ParamsOf<Path>
   query: Query
   body: Body
   /** The same body with the digits of its numbers as they were sent, for amounts. If left out, `body` is exact. */
@@ -24,7 +33,7 @@ export interface Input<Query = Fields, Body = Fields> {
   access: Access
 }
 
-interface Declared<I extends string, T, In> {
+interface Declared<I extends string, T, P extends string, In> {
   /** The operationId in OpenAPI. */
   id: I
   /** What a role must have for it. */
@@ -39,7 +48,7 @@ interface Declared<I extends string, T, In> {
   /** The command: `webhook create`. */
   command: string
   /** The path below `/admin/v1`, with `:names` for parameters. */
-  path: string
+  path: P
   tag: string
   summary: string
   description?: string
@@ -50,7 +59,8 @@ interface Declared<I extends string, T, In> {
 }
 
 /** Changes nothing. */
-export interface Reading<I extends string = string, T = unknown, Q = Fields> extends Declared<I, T, Input<Q>> {
+export interface Reading<I extends string = string, T = unknown, P extends string = string, Q = Fields>
+  extends Declared<I, T, P, Input<P, Q>> {
   method: 'GET'
   query?: ObjectSchema & Typed<Q>
   /** Whether it can be refused with a 409, which a change always can. */
@@ -59,35 +69,39 @@ export interface Reading<I extends string = string, T = unknown, Q = Fields> ext
   columns?: readonly string[]
   /** The response as the command line shows it without --json, if it is another. */
   shown?(response: Record<string, unknown>): Record<string, unknown>
-  run(app: App, input: Input<Q>): Promise<object | Json<object>>
+  run(app: App, input: Input<P, Q>): Promise<object | Json<object>>
 }
 
 /** Changes the database in one transaction with its audit entry, which the type requires. */
-export interface Change<I extends string = string, T = unknown, B = Fields> extends Declared<I, T, Input<Fields, B>> {
+export interface Change<I extends string = string, T = unknown, P extends string = string, B = Fields>
+  extends Declared<I, T, P, Input<P, Fields, B>> {
   method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   body?: ObjectSchema & Typed<B>
-  change(query: Query, input: Input<Fields, B>, app: App): Promise<{ entry: Entry; result: object }>
+  change(query: Query, input: Input<P, Fields, B>, app: App): Promise<{ entry: Entry; result: object }>
 }
 
 /** Runs more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
-export interface Act<I extends string = string, T = unknown, B = Fields> extends Declared<I, T, Input<Fields, B>> {
+export interface Act<I extends string = string, T = unknown, P extends string = string, B = Fields>
+  extends Declared<I, T, P, Input<P, Fields, B>> {
   method: 'POST'
   body?: ObjectSchema & Typed<B>
-  entry(input: Input<Fields, B>): Entry
-  act(app: App, input: Input<Fields, B>, actor: Actor): Promise<object>
+  entry(input: Input<P, Fields, B>): Entry
+  act(app: App, input: Input<P, Fields, B>, actor: Actor): Promise<object>
   /** Set if it cannot be undone: says what will happen, and the command asks for confirmation. It throws as `act` would. */
-  describe?(app: App, input: Input<Fields, B>): Promise<string>
+  describe?(app: App, input: Input<P, Fields, B>): Promise<string>
 }
 
 export type Operation = Reading | Change | Act
 
-// Each declares an operation, whose input has the types of its schemas, and keeps its id and the type of its response for those who
-// call it in this process.
-export const reading = <const I extends string, T, Q = Fields>(
-  declared: Omit<Reading<I, T, Q>, 'method'>,
+// Each declares an operation, whose input has the types of its path and its schemas, and keeps its id and the type of its response for
+// those who call it in this process.
+export const reading = <const I extends string, T, const P extends string, Q = Fields>(
+  declared: Omit<Reading<I, T, P, Q>, 'method'>,
 ): Reading<I, T> => ({ ...declared, method: 'GET' }) as Reading<I, T>
-export const change = <const I extends string, T, B = Fields>(declared: Change<I, T, B>) => declared as Change<I, T>
-export const act = <const I extends string, T, B = Fields>(declared: Act<I, T, B>) => declared as Act<I, T>
+export const change = <const I extends string, T, const P extends string, B = Fields>(declared: Change<I, T, P, B>) =>
+  declared as Change<I, T>
+export const act = <const I extends string, T, const P extends string, B = Fields>(declared: Act<I, T, P, B>) =>
+  declared as Act<I, T>
 
 export const isReading = (operation: Operation): operation is Reading => operation.method === 'GET'
 

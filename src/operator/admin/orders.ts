@@ -14,13 +14,14 @@ import { readRefundRequest, refundIn } from '../../payments/billing/refund/reque
 import { refundOut } from '../../payments/billing/refund/response.ts'
 import { notFound } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
-import { act, type Input, reading } from './operation.ts'
+import { act, type Input, type ParamsOf, reading } from './operation.ts'
 import { reachCondition } from './reach.ts'
 import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
 
 const TAG = 'Orders'
 const PATH = '/organizations/:organization_id/orders'
+const ONE = `${PATH}/:order_id` as const
 
 const fields = {
   organization_id: text('Organization.'),
@@ -74,7 +75,7 @@ const get = reading({
   right: 'people',
   narrows: true,
   command: 'order show',
-  path: `${PATH}/:order_id`,
+  path: ONE,
   tag: TAG,
   summary: 'Get an order with its timeline',
   description:
@@ -84,7 +85,7 @@ const get = reading({
     timeline: Type.Array(timelineEntry, { description: 'What happened, oldest first.' }),
   }),
   async run({ db }, { params, access }) {
-    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const { organization_id, order_id } = params
     if (access.reach) await customerOf({ db }, params, access)
     const [row] = isUuid(order_id) ? await db.read(FIND, [organization_id, order_id]) : []
     if (!row) throw notFound('order', order_id)
@@ -95,10 +96,9 @@ const get = reading({
 /** The customer of an order. Throws a 404 for an order that does not exist, or that the operator does not reach. */
 async function customerOf(
   { db }: Pick<App, 'db'>,
-  params: Input['params'],
+  { organization_id, order_id }: ParamsOf<typeof ONE>,
   { reach }: Input['access'],
 ): Promise<string> {
-  const { organization_id, order_id } = params as { organization_id: string; order_id: string }
   const values: Param[] = [organization_id, order_id]
   const within = reachCondition(reach, { organization: 'organization_id', project: 'project_id' }, values) ?? 'true'
   const [row] = isUuid(order_id)
@@ -119,7 +119,7 @@ const refundOrder = act({
   narrows: true,
   command: 'order refund',
   method: 'POST',
-  path: `${PATH}/:order_id/refund`,
+  path: `${ONE}/refund`,
   tag: TAG,
   summary: 'Refund an order',
   description: 'As in the billing API: the whole remaining amount, or a part of it with an idempotency key.',
@@ -135,7 +135,7 @@ const refundOrder = act({
   },
   checkInput: ({ params, body, exact = body }) => void refundRequest(params, exact),
   async describe({ db }, { params, body }) {
-    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const { organization_id, order_id } = params
     const [found] = isUuid(order_id)
       ? await db.query(
           `select external_id, currency_code, status, amount, round(amount_refunded, scale(amount)) as refunded,
@@ -157,12 +157,12 @@ const refundOrder = act({
   async act(app, { params, body, exact = body, access }) {
     const external_id = await customerOf(app, params, access)
     const request = { ...refundRequest(params, exact, external_id), limits: access.refundLimits }
-    return refund(billingContext(app), params.organization_id!, request)
+    return refund(billingContext(app), params.organization_id, request)
   },
 })
 
-const refundRequest = ({ order_id }: Input['params'], exact: Input['body'], external_id = '') =>
-  readRefundRequest({ ...(exact as JsonObject), external_id, order_id: order_id! })
+const refundRequest = ({ order_id }: ParamsOf<typeof ONE>, exact: Input['body'], external_id = '') =>
+  readRefundRequest({ ...(exact as JsonObject), external_id, order_id })
 
 const resolveOrder = act({
   id: 'resolveOrder',
@@ -170,7 +170,7 @@ const resolveOrder = act({
   narrows: true,
   command: 'order resolve',
   method: 'POST',
-  path: `${PATH}/:order_id/resolve`,
+  path: `${ONE}/resolve`,
   tag: TAG,
   summary: 'Set the outcome of a charge whose outcome the provider will never know',
   description:
@@ -196,7 +196,7 @@ const resolveOrder = act({
     after: { as: body.as },
   }),
   async act(app, { params, body, access }) {
-    const order_id = params.order_id!
+    const { order_id } = params
     await customerOf(app, params, access)
     const { as, because } = body
     const context = billingContext(app)

@@ -9,10 +9,10 @@ import { notFound } from './exist.ts'
 import { TAG } from './finance.ts'
 import { accountOf } from './merchant-accounts.ts'
 import { amountField } from './names.ts'
-import { change } from './operation.ts'
+import { change, type ParamsOf } from './operation.ts'
 import { PAYOUTS_PATH, payout } from './payouts.ts'
 
-const PATH = `${PAYOUTS_PATH}/:psp/:psp_merchant_id/:payout_id/bank`
+const PATH = `${PAYOUTS_PATH}/:psp/:psp_merchant_id/:payout_id/bank` as const
 
 const match = change({
   id: 'matchPayout',
@@ -61,10 +61,10 @@ interface Line {
   reference: string | null
 }
 
-async function set(query: Query, params: Record<string, string>, line: Line | undefined) {
-  const key = ['organization_id', 'psp', 'psp_merchant_id', 'payout_id'].map((one) => params[one]!)
+async function set(query: Query, params: ParamsOf<typeof PATH>, line: Line | undefined) {
+  const key = [params.organization_id, params.psp, params.psp_merchant_id, params.payout_id]
   const [known] = await query(FIND, key)
-  if (!known) throw notFound('payout', params.payout_id!)
+  if (!known) throw notFound('payout', params.payout_id)
   if (line && (known.status === 'failed' || known.status === 'canceled'))
     throw new Refusal(`The payout ${known.status}: its money is in the balance again. Nothing was noted.`)
   if (line) requireSame(line.amount, known.amount!, known.currency_code!)

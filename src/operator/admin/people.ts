@@ -214,7 +214,7 @@ const get = reading({
     ...partSchemas,
   }),
   async run({ db }, { params }) {
-    const { project_id, profile_id } = params as { project_id: string; profile_id: string }
+    const { project_id, profile_id } = params
     const [row] = await db.read(
       { text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2` },
       [project_id, profile_id],

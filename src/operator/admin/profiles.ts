@@ -88,7 +88,7 @@ const eraseProfile = act({
     after: { profile_ids: [params.profile_id], ...(body.with_twins === true && { with_twins: true }) },
   }),
   async describe({ db }, { params, body }) {
-    const { project_id, profile_id } = params as { project_id: string; profile_id: string }
+    const { project_id, profile_id } = params
     await requireProject(db.query, project_id)
     const [found] = await db.query(
       `select p.anonymized_at, (select count(*) from sessions s where s.project_id = p.project_id and s.profile_id = p.id) as sessions
@@ -110,7 +110,7 @@ const eraseProfile = act({
     return sentences.join('\n')
   },
   async act({ db, audit, config }, { params, body }, actor) {
-    const { project_id, profile_id } = params as { project_id: string; profile_id: string }
+    const { project_id, profile_id } = params
     const erasing = { db, audit, erasureLedger: config.erasureLedger }
     const withTwins = body.with_twins === true
     const { missing, erased, twins } = await erase(erasing, actor, project_id, [profile_id], { withTwins })

@@ -26,7 +26,7 @@ const about = {
   tag: 'Tenants',
   body,
   response,
-  checkInput: ({ body }: Input) => checkRateLimit(body.rate_limit as string),
+  checkInput: ({ body }: Pick<Input, 'body'>) => checkRateLimit(body.rate_limit as string),
 } as const
 
 const ofOrganization = change({
@@ -36,7 +36,7 @@ const ofOrganization = change({
   command: 'org set',
   path: '/organizations/:organization_id/rate-limit',
   summary: 'Set the rate limit of the keys of an organization',
-  change: (query, { params, body }) => setLimit(query, 'organization', params.organization_id!, body),
+  change: (query, { params, body }) => setLimit(query, 'organization', params.organization_id, body),
 })
 
 const ofProject = change({
@@ -46,7 +46,7 @@ const ofProject = change({
   command: 'project set',
   path: '/projects/:project_id/rate-limit',
   summary: 'Set the rate limit of the keys of a project',
-  change: (query, { params, body }) => setLimit(query, 'project', params.project_id!, body),
+  change: (query, { params, body }) => setLimit(query, 'project', params.project_id, body),
 })
 
 export const rateLimits = [ofOrganization, ofProject] as const

@@ -39,7 +39,7 @@ const writers = reading({
     ),
   }),
   async run({ db }, { params }) {
-    const rows = await db.query(WRITERS, [params.project_id!])
+    const rows = await db.query(WRITERS, [params.project_id])
     return {
       data: rows.map(({ accepted, rejected, reasons, last_seen_at, ...row }) => ({
         ...row,

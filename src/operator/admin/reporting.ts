@@ -45,7 +45,7 @@ const setting = change({
       )
   },
   async change(query, { params, body }) {
-    const id = params.project_id!
+    const id = params.project_id
     const { time_zone, currency = null } = body
     const zone = time_zone === undefined ? null : await knownZone(query, time_zone)
     await lockOutWriters(query, id)

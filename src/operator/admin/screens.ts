@@ -24,8 +24,8 @@ const screens = reading({
     ),
   }),
   async run({ db }, { params }) {
-    const names = [params.project_id!, params.funnel_id!]
-    await requireFunnel(db.query, params.project_id!, params.funnel_id!)
+    const names = [params.project_id, params.funnel_id]
+    await requireFunnel(db.query, params.project_id, params.funnel_id)
     return { data: await db.query(SCREENS, names) }
   },
 })

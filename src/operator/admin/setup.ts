@@ -27,11 +27,11 @@ const setup = reading({
     ),
   }),
   async run({ db }, { params }) {
-    const organizationId = await requireProject(db.query, params.project_id!)
-    const [row] = await db.query(SETUP, [params.project_id!, organizationId])
+    const organizationId = await requireProject(db.query, params.project_id)
+    const [row] = await db.query(SETUP, [params.project_id, organizationId])
     const is = (name: string) => row![name] === 't'
     return {
-      project_id: params.project_id!,
+      project_id: params.project_id,
       has_records: is('has_records'),
       has_card: is('has_card'),
       has_payment: is('has_payment'),

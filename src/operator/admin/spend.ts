@@ -78,7 +78,7 @@ const load = change({
   }),
   checkInput: ({ body, exact = body }) => void rowsOf(exact),
   async change(query, { params, body, exact = body }) {
-    const result = await storeSpend(query, params.project_id!, rowsOf(exact))
+    const result = await storeSpend(query, params.project_id, rowsOf(exact))
     return { entry: { action: 'spend.loaded', target: `project ${params.project_id}`, after: result }, result }
   },
 })

@@ -49,17 +49,17 @@ const state = reading({
     subscriptions: Type.Record(Type.Integer(), { description: 'Number of subscriptions in each state.' }),
   }),
   async run({ db }, { params }) {
-    const organizationId = await requireProject(db.query, params.project_id!)
-    const horizon = await readHorizon(db, params.project_id!)
+    const organizationId = await requireProject(db.query, params.project_id)
+    const horizon = await readHorizon(db, params.project_id)
     const [[row], figures_as_of, missing] = await Promise.all([
-      db.query(STATE, [params.project_id!, organizationId, horizon]),
-      figuresAsOf(db, [params.project_id!]),
-      failedDays(db, [params.project_id!]),
+      db.query(STATE, [params.project_id, organizationId, horizon]),
+      figuresAsOf(db, [params.project_id]),
+      failedDays(db, [params.project_id]),
     ])
     const { oldest_charge_at, subscriptions, ...rest } = row!
     const numbers = Object.entries(rest).map(([name, value]) => [name, value === null ? null : Number(value)])
     return {
-      project_id: params.project_id!,
+      project_id: params.project_id,
       ...Object.fromEntries(numbers),
       oldest_charge_at: oldest_charge_at && instantFromPg(oldest_charge_at),
       figures_as_of: figures_as_of && instantFromPg(figures_as_of),
@@ -122,7 +122,7 @@ const statistics = reading({
     data: Type.Array(statisticsOf.schema, { description: 'An item for each endpoint, newest first.' }),
   }),
   async run({ db }, { params }) {
-    return jsonOf({ data: statisticsOf.list(await db.readLong(STATISTICS, [params.project_id!])) })
+    return jsonOf({ data: statisticsOf.list(await db.readLong(STATISTICS, [params.project_id])) })
   },
 })
 
@@ -166,7 +166,7 @@ const names = reading({
     experiments: nameOf('Titles of experiments.'),
   }),
   async run({ db }, { params }) {
-    const [row] = await db.query(NAMES, [params.project_id!, MAX_NAMES])
+    const [row] = await db.query(NAMES, [params.project_id, MAX_NAMES])
     const { funnels, products, experiments } = row!
     return { funnels: JSON.parse(funnels!), products: JSON.parse(products!), experiments: JSON.parse(experiments!) }
   },

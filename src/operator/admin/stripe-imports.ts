@@ -13,7 +13,7 @@ import { notFound, requireProject } from './exist.ts'
 import { change, type Input, reading } from './operation.ts'
 
 const PATH = '/projects/:project_id/stripe-imports'
-const ONE = `${PATH}/:psp_merchant_id`
+const ONE = `${PATH}/:psp_merchant_id` as const
 const TAG = 'Import'
 
 const time = (description: string) => Type.String({ format: 'date-time', description })
@@ -124,7 +124,7 @@ export const stripeImports = [
     summary: 'List the imports of Stripe accounts',
     response: Type.Object({ data: Type.Array(shortResponse) }, { title: 'StripeImportList' }),
     async run({ db }, { params }) {
-      return { data: (await listStates(db.query, params.project_id!)).map(shown) }
+      return { data: (await listStates(db.query, params.project_id)).map(shown) }
     },
   }),
   reading({
@@ -168,8 +168,8 @@ export const stripeImports = [
   }),
 ] as const
 
-async function nameOf(query: Parameters<typeof requireProject>[0], { params }: Input) {
-  const { project_id, psp_merchant_id } = params as Record<'project_id' | 'psp_merchant_id', string>
+async function nameOf(query: Parameters<typeof requireProject>[0], { params }: Input<typeof ONE>) {
+  const { project_id, psp_merchant_id } = params
   return { organizationId: await requireProject(query, project_id), projectId: project_id, merchantId: psp_merchant_id }
 }
 

@@ -30,7 +30,7 @@ const readers = reading({
     data: Type.Array(reader.schema, { description: 'An item for each key and list.' }),
   }),
   async run({ db }, { params }) {
-    return jsonOf({ data: reader.list(await db.read(READERS, [params.project_id!])) })
+    return jsonOf({ data: reader.list(await db.read(READERS, [params.project_id])) })
   },
 })
 

@@ -86,7 +86,7 @@ const getOrganization = reading({
   summary: 'Get an organization with its settings',
   response: organization.schema,
   async run({ db }, { params }) {
-    const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
+    const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id])
     return organization.one(row!)
   },
 })
@@ -100,7 +100,7 @@ const getProject = reading({
   summary: 'Get a project',
   response: project.schema,
   async run({ db }, { params }) {
-    const [row] = await db.read(FIND_PROJECT, [params.project_id!])
+    const [row] = await db.read(FIND_PROJECT, [params.project_id])
     return project.one(row!)
   },
 })
@@ -133,7 +133,7 @@ const postProject = change({
   response: projectMade,
   checkInput: ({ body }) => checkTenant('project', body),
   async change(query, { params, body }, { seal }) {
-    const given = { ...body, organization: params.organization_id! }
+    const given = { ...body, organization: params.organization_id }
     const result = await createProject(within(query), seal, given)
     return { entry: { action: 'project.created', target: `project ${given.id}`, after: given }, result }
   },
@@ -173,7 +173,7 @@ const patchOrganization = change({
   response: Type.Object({}, { title: 'OrganizationRules' }),
   checkInput: ({ body, exact = body }) => checkMaxAmounts(maxAmountsOf(exact)),
   async change(query, { params, body, exact = body }) {
-    const { organization_id } = params as { organization_id: string }
+    const { organization_id } = params
     const given = exact as { one_off_charge_enabled?: boolean; erase_at_provider?: EraseAtProvider }
     const before = await settingsOf(query, organization_id)
     const result = await setOrganization(within(query), organization_id, {

@@ -92,10 +92,10 @@ const tieOut = reading({
   checkInput: ({ query }) => void readPeriod({ month: query.month }),
   async run({ db }, { params, query }) {
     const { month } = query
-    const values = await valuesOf(db, params.organization_id!, query)
+    const values = await valuesOf(db, params.organization_id, query)
     const [rows, closed] = await Promise.all([
       db.query(TIE_OUT_SUMS, values),
-      closedMonths(db, params.organization_id!, readPeriod({ month })),
+      closedMonths(db, params.organization_id, readPeriod({ month })),
     ])
     const currencies = rows
       .filter(({ what }) => what === 'currency')
@@ -113,9 +113,9 @@ const tieOut = reading({
         amount_reported: plain(difference!),
       }))
     return jsonOf({
-      organization_id: params.organization_id!,
+      organization_id: params.organization_id,
       month,
-      ...(await unitsOf(db, params.organization_id!)),
+      ...(await unitsOf(db, params.organization_id)),
       closed: closed.length > 0,
       currencies,
       usd: amountsOf(rows.find(({ what }) => what === 'usd')!, SIDES),
@@ -217,7 +217,7 @@ const rows = reading({
   }),
   checkInput: ({ query }) => void readPeriod({ month: query.month }),
   async run({ db }, { params, query, access }) {
-    return tieOutRows(db, access, params.organization_id!, query)
+    return tieOutRows(db, access, params.organization_id, query)
   },
 })
 

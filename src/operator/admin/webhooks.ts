@@ -17,11 +17,11 @@ import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
-import { change, reading } from './operation.ts'
+import { change, type ParamsOf, reading } from './operation.ts'
 
 const TAG = 'Webhooks'
 const PATH = '/projects/:project_id/webhooks'
-const ONE = `${PATH}/:webhook_id`
+const ONE = `${PATH}/:webhook_id` as const
 
 const settings = {
   url: Type.String({
@@ -51,10 +51,10 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
   enabled: enabled === 't',
 })
 
-async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string) {
+async function readEndpoint(query: Query, { project_id }: ParamsOf<typeof PATH>, id: string) {
   const text = `select ${endpoint.namedColumns} from webhook_endpoints e
     where e.project_id = $1 and e.id = $2 and e.removed_at is null`
-  const [row] = isUuid(id) ? await query(text, [project_id!, id]) : []
+  const [row] = isUuid(id) ? await query(text, [project_id, id]) : []
   if (!row) throw notFound('webhook endpoint', id)
   return endpoint.readNamed(row)
 }
@@ -76,8 +76,8 @@ const create = change({
   checkInput: ({ body }, app) => checkUrl(body.url, app),
   async change(query, { params, body }, { config }) {
     const given = { kinds: [], enabled: true, ...body }
-    const id = await createEndpoint(query, params.project_id!, given, { allowPrivate: config.webhookAllowPrivate })
-    const after = settingsOf(await findEndpoint(query, params.project_id!, id))
+    const id = await createEndpoint(query, params.project_id, given, { allowPrivate: config.webhookAllowPrivate })
+    const after = settingsOf(await findEndpoint(query, params.project_id, id))
     const result = await readEndpoint(query, params, id)
     return { entry: { action: 'webhook.created', target: target(params, id), after }, result }
   },
@@ -91,7 +91,7 @@ const get = reading({
   tag: TAG,
   summary: 'Get a webhook endpoint',
   response: endpoint.schema,
-  run: ({ db }, { params }) => readEndpoint(db.query, params, params.webhook_id!),
+  run: ({ db }, { params }) => readEndpoint(db.query, params, params.webhook_id),
 })
 
 const set = change({
@@ -112,7 +112,7 @@ const set = change({
   response: endpoint.schema,
   checkInput: ({ body }, app) => checkUrl(body.url, app),
   async change(query, { params, body }, { config }) {
-    const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
+    const { project_id, webhook_id } = params
     const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
     const rules = { allowPrivate: config.webhookAllowPrivate }
     await setEndpoint(query, project_id, webhook_id, body, rules)
@@ -132,7 +132,7 @@ const remove = change({
   summary: 'Remove a webhook endpoint with its pending deliveries',
   response: Type.Object({ id: Type.String({ description: 'The endpoint.' }) }, { title: 'WebhookRemoved' }),
   async change(query, { params }) {
-    const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
+    const { project_id, webhook_id } = params
     const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
     await removeEndpoint(query, project_id, webhook_id)
     return { entry: { action: 'webhook.removed', target: target(params), before }, result: { id: webhook_id } }
@@ -150,7 +150,7 @@ const sendTestEvent = change({
   description: 'Sends an event of the kind `endpoint.test` to this endpoint only, whatever kinds it receives.',
   response: Type.Object({ event_id: Type.String({ description: 'The event.' }) }, { title: 'TestSent' }),
   async change(query, { params }) {
-    const event_id = await sendTest(query, params.project_id!, params.webhook_id!)
+    const event_id = await sendTest(query, params.project_id, params.webhook_id)
     return { entry: { action: 'webhook.tested', target: target(params), after: { event_id } }, result: { event_id } }
   },
 })

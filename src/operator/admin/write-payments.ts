@@ -23,9 +23,9 @@ const setting = change({
   async change(query, { params, body }) {
     const { write_payments: after } = body
     const [old] = await query('select write_payments from projects where id = $1 for no key update', [
-      params.project_id!,
+      params.project_id,
     ])
-    await query('update projects set write_payments = $2 where id = $1', [params.project_id!, after])
+    await query('update projects set write_payments = $2 where id = $1', [params.project_id, after])
     const entry = {
       action: 'write_payments.set',
       target: `project ${params.project_id}`,
