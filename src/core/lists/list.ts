@@ -37,10 +37,8 @@ export interface List {
   /** Further joins for the shape's columns, none of which may change the number of rows. */
   joins: string
   maxLimit: number
-  /** By the name inside `filter[…]`. */
+  /** By the name inside `filter[…]`, besides `updated_at.from` and `updated_at.to`, which every list has for a sync. */
   filters: Record<string, Filter>
-  /** Whether `updated_at.from` and `updated_at.to` are filters too, and with them the sync. */
-  sync: boolean
   /** A condition that applies by default, depending on the given filters; and the field of `counts` that counts its rows. */
   defaultFilter?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
 }
@@ -66,7 +64,7 @@ export function listOf<C extends string>({ table, counts }: Counted<C>, declared
 const DEFAULT_LIMIT = 20
 
 /** The query parameters of a list, for reading and for describing them. */
-export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 'sync' | 'maxLimit'>): ObjectSchema {
+export function listQuery({ filters, maxLimit }: Pick<List, 'filters' | 'maxLimit'>): ObjectSchema {
   const date = (rule: string) =>
     Type.String({
       format: 'date-time',
@@ -85,10 +83,8 @@ export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 's
     }),
   }
   for (const [name, { schema }] of Object.entries(filters)) parameters[`filter[${name}]`] = schema
-  if (sync) {
-    parameters['filter[updated_at.from]'] = date('at or after this instant')
-    parameters['filter[updated_at.to]'] = date('before this instant')
-  }
+  parameters['filter[updated_at.from]'] = date('at or after this instant')
+  parameters['filter[updated_at.to]'] = date('before this instant')
   return Type.Object(
     Object.fromEntries(Object.entries(parameters).map(([name, schema]) => [name, Type.Optional(schema)])),
   )

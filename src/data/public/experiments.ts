@@ -9,7 +9,6 @@ const list = listOf(experimentRecord, {
   shape: experiment,
   alias: 'e',
   maxLimit: 100,
-  sync: true,
   filters: {},
 })
 

@@ -11,7 +11,6 @@ const list = listOf(funnelRecord, {
   shape: funnel,
   alias: 'f',
   maxLimit: 100,
-  sync: true,
   filters: {
     title: {
       schema: Type.String({ description: 'Only funnels whose title contains this text, case-insensitive.' }),

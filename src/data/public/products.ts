@@ -9,7 +9,6 @@ const list = listOf(productRecord, {
   shape: product,
   alias: 'p',
   maxLimit: 100,
-  sync: true,
   filters: {},
 })
 

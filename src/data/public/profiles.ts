@@ -16,7 +16,6 @@ const list = listOf(profileRecord, {
   shape: profile,
   alias: 'p',
   maxLimit: 500,
-  sync: true,
   filters: {
     email: {
       schema: Type.String({ description: 'Only profiles with this e-mail address, case-insensitive.' }),

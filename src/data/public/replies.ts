@@ -14,7 +14,6 @@ const list = {
     shape: sessionReplies,
     alias: 's',
     maxLimit: MAX_LIMIT,
-    sync: true,
     filters: {
       funnel_id: equals('s.funnel_id', 'Only sessions of this funnel.', { counter: 'funnel_id' }),
     },

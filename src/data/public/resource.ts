@@ -24,7 +24,7 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
     ...describe(about),
     querystring: listQuery(list),
     response: {
-      200: success('A page of the list.', pageSchema(list), list.sync ? HORIZON : {}),
+      200: success('A page of the list.', pageSchema(list), HORIZON),
       ...problems(400, 401, 403),
     },
   }

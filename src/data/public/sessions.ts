@@ -15,7 +15,6 @@ const list = listOf(sessionRecord, {
   shape: session,
   alias: 's',
   maxLimit: 500,
-  sync: true,
   filters: {
     profile_id: equals('s.profile_id', 'Only sessions of this profile.', { selective: true }),
     funnel_id: equals('s.funnel_id', 'Only sessions of this funnel.', { counter: 'funnel_id' }),

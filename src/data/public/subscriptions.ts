@@ -19,7 +19,6 @@ const list = listOf(subscriptionRecord, {
   alias: 's',
   joins: JOINS,
   maxLimit: 500,
-  sync: true,
   filters: {
     profile_id: equals('s.profile_id', 'Only subscriptions of this profile.', { selective: true }),
     psp: equals('s.payment_provider', 'Only subscriptions with this `payment_provider`.', {

@@ -10,7 +10,6 @@ const list = listOf(transactionRecord, {
   alias: 't',
   joins: JOINS,
   maxLimit: 500,
-  sync: true,
   filters: {
     subscription_id: equals('t.subscription_id', 'Only transactions of this subscription.', { selective: true }),
   },

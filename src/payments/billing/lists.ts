@@ -92,7 +92,7 @@ const MAX_LIMIT = 500
 
 export function billingLists(app: FastifyInstance, { db }: { db: Db }): void {
   for (const { operationId, summary, description, ...list } of LISTS) {
-    const { properties } = listQuery({ filters: {}, sync: true, maxLimit: MAX_LIMIT })
+    const { properties } = listQuery({ filters: {}, maxLimit: MAX_LIMIT })
     const cursor = Type.String({ description: '`pagination.next_cursor` of the previous page, unchanged.' })
     const querystring = Type.Object({ ...properties, cursor: Type.Optional(cursor) })
     const schema = {
