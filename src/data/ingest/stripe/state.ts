@@ -53,36 +53,30 @@ const KEY = 'organization_id = $1 and project_id = $2 and psp_merchant_id = $3'
 export const keyOf = ({ organizationId, projectId, merchantId }: ImportName) => [organizationId, projectId, merchantId]
 
 export async function findState(query: Query, name: ImportName): Promise<ImportState | undefined> {
-  const [row] = await query(`select * from stripe_imports where ${KEY}`, keyOf(name))
-  return row && stateOf(row)
+  const [state] = await statesWhere(query, KEY, keyOf(name))
+  return state
 }
+
+const statesWhere = async (query: Query, condition: string, params: string[]): Promise<ImportState[]> =>
+  (await query(`select * from stripe_imports where ${condition}`, params)).map(stateOf)
 
 /** The imports of a project. */
-export async function listStates(query: Query, projectId: string): Promise<ImportState[]> {
-  const rows = await query('select * from stripe_imports where project_id = $1 order by psp_merchant_id', [projectId])
-  return rows.map(stateOf)
-}
+export const listStates = (query: Query, projectId: string) =>
+  statesWhere(query, 'project_id = $1 order by psp_merchant_id', [projectId])
+
+const IN_BACKGROUND = `background and status in ('waiting', 'running', 'following') order by updated_at limit 100`
 
 /** The imports to run in the background, including those of a killed server. */
-export async function backgroundStates(query: Query): Promise<ImportState[]> {
-  const rows = await query(`
-    select * from stripe_imports where background and status in ('waiting', 'running', 'following')
-    order by updated_at limit 100`)
-  return rows.map(stateOf)
-}
+export const backgroundStates = (query: Query) => statesWhere(query, IN_BACKGROUND, [])
+
+const FOLLOWS = `organization_id = $1 and psp_merchant_id = $2 and status <> 'stopped'
+  and (options ->> 'follow')::boolean order by project_id`
 
 /** The imports that follow an account, also while its lists are still being read. */
-export async function followersOf(
+export const followersOf = (
   query: Query,
   { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
-): Promise<ImportState[]> {
-  const rows = await query(
-    `select * from stripe_imports where organization_id = $1 and psp_merchant_id = $2
-     and status <> 'stopped' and (options ->> 'follow')::boolean order by project_id`,
-    [organizationId, merchantId],
-  )
-  return rows.map(stateOf)
-}
+) => statesWhere(query, FOLLOWS, [organizationId, merchantId])
 
 // Stripe keeps events for 30 days: after a longer pause an import cannot catch up by events.
 const EVENTS_KEPT_MS = 29 * DAY_MS

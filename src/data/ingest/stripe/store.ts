@@ -2,7 +2,7 @@
 import { readDecimal, toMinor } from '../../../lib/money.ts'
 import { importLines } from '../line-import.ts'
 import type { Importing } from '../load.ts'
-import type { Context } from './context.ts'
+import { type Context, type Referred, storedIds } from './context.ts'
 import { idIn, type Line } from './convert.ts'
 import { addDollars } from './dollars.ts'
 import { keepExternalIds } from './external-ids.ts'
@@ -10,11 +10,9 @@ import { fitLines } from './fit.ts'
 import { linkNames, linkPeople } from './people.ts'
 import { add, type Rejecting, reject, type Tally } from './tally.ts'
 
-type Shared = Importing
-
 /** Imports lines; bad ones are left out and named in the tally. `live`: as a feed, each change stamped now. */
 export async function storeLines(
-  app: Shared,
+  app: Importing,
   context: Pick<Context, 'target'> & Rejecting,
   lines: Line[],
   how: { live: boolean; emitEvents?: boolean; signal: AbortSignal },
@@ -50,7 +48,11 @@ const customersIn = (lines: Line[]) =>
   lines.flatMap(({ data, customer }) => (customer === undefined ? [] : [[String(data.external_id), customer] as const]))
 
 /** Stores which customers at Stripe a billing customer has, so that an erasure finds those without a payment. */
-async function rememberCustomers({ db }: Shared, target: Context['target'], customers: (readonly [string, string])[]) {
+async function rememberCustomers(
+  { db }: Importing,
+  target: Context['target'],
+  customers: (readonly [string, string])[],
+) {
   if (customers.length === 0) return
   await db.query(
     `insert into provider_customers (organization_id, external_id, psp, psp_merchant_id, customer)
@@ -67,7 +69,7 @@ async function rememberCustomers({ db }: Shared, target: Context['target'], cust
  * two customers at Stripe may have the same id of the client.
  */
 async function keepLinks(
-  { db }: Shared,
+  { db }: Importing,
   { organizationId, projectId }: Context['target'],
   lines: Line[],
 ): Promise<void> {
@@ -82,33 +84,24 @@ async function keepLinks(
 }
 
 /** Adds the stored records of these lines to the tally. References of other kinds are not counted. */
-export async function countStored(app: Shared, { target, tally }: Context, step: string, lines: Line[]): Promise<void> {
+export async function countStored(
+  app: Importing,
+  { target, tally }: Context,
+  step: string,
+  lines: Line[],
+): Promise<void> {
   const ids = (record: string, field: string) =>
     lines.filter((line) => line.record === record).map(({ data }) => String(data[field]))
   const { projectId, organizationId } = target
-  if (step === 'products') await countRows(app, tally, 'products', projectId, ids('product', 'id'))
-  else if (step === 'customers') await countRows(app, tally, 'customers', projectId, ids('profile', 'id'))
+  const count = async (kind: string, table: Referred, named: string[]) =>
+    add(tally, 'here', { kind }, (await storedIds(app.db, table, projectId, named)).size)
+  if (step === 'products') await count(step, 'products', ids('product', 'id'))
+  else if (step === 'customers') await count(step, 'profiles', ids('profile', 'id'))
   else if (step === 'subscriptions') await countSubscriptions(app, tally, projectId, ids('subscription', 'id'))
   else await countPayments(app, tally, organizationId, ids('payment', 'trx_id'))
 }
 
-const TABLES = { products: 'products', customers: 'profiles' } as const
-
-async function countRows({ db }: Shared, tally: Tally, kind: keyof typeof TABLES, projectId: string, ids: string[]) {
-  // A customer who is the person of another profile is stored as an alias of it.
-  const aliases =
-    kind === 'customers'
-      ? ' or exists (select from profile_aliases a where a.project_id = $1 and a.alias = given.id)'
-      : ''
-  const [row] = await db.query(
-    `select count(*) as n from unnest($2::text[]) given (id)
-     where exists (select from ${TABLES[kind]} t where t.project_id = $1 and t.id = given.id)${aliases}`,
-    [projectId, [...new Set(ids)]],
-  )
-  add(tally, 'here', { kind }, Number(row!.n))
-}
-
-async function countSubscriptions({ db }: Shared, tally: Tally, projectId: string, ids: string[]): Promise<void> {
+async function countSubscriptions({ db }: Importing, tally: Tally, projectId: string, ids: string[]): Promise<void> {
   const rows = await db.query(
     `select to_char(created_at at time zone 'UTC', 'YYYY-MM') as month, currency, count(*) as n
      from subscriptions where project_id = $1 and id = any($2) group by 1, 2`,
@@ -129,7 +122,7 @@ export const KINDS: Record<string, string> = {
 }
 
 export async function countPayments(
-  { db }: Pick<Shared, 'db'>,
+  { db }: Pick<Importing, 'db'>,
   tally: Tally,
   organizationId: string,
   ids: string[],
