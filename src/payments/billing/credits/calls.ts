@@ -11,7 +11,17 @@ import { shorten } from '../../../lib/text.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { type Credits, creditsFromText, formatCredits } from './amount.ts'
 import { save, type UsedKey } from './save.ts'
-import { type AccountKey, type Held, IS_SAME, KEY, lockAccounts, type Missing, nameOf, rowsOf } from './store.ts'
+import {
+  type AccountKey,
+  type Held,
+  IS_SAME,
+  isHeld,
+  KEY,
+  lockAccounts,
+  type Missing,
+  nameOf,
+  rowsOf,
+} from './store.ts'
 
 /** The ids that a request made. */
 export interface Made {
@@ -114,8 +124,6 @@ const REMOVE_UNUSED = onGivenRows(
     delete from credit_accounts c using ${rows}
     where ${IS_SAME('c')} and c.xmin = pg_current_xact_id()::xid and c.granted = 0 and c.adjusted = 0`,
 )
-
-export const isHeld = (one: Held | Missing): one is Held => typeof one !== 'string'
 
 function callOne(ask: Ask, held: Held | Missing, known: Map<string, UsedKey>, used: UsedKey[]): Reply | ApiError {
   try {

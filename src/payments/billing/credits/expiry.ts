@@ -6,7 +6,7 @@ import type { Statement } from '../../../lib/pg/types.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { completeEntries } from './older-entries.ts'
 import { save } from './save.ts'
-import { type Held, lockAccounts } from './store.ts'
+import { isHeld, type KeyRow, keyOf, lockAccounts } from './store.ts'
 
 interface Shared {
   db: Db
@@ -29,19 +29,11 @@ export function expireCredits({ db, clock, log }: Shared): () => Promise<void> {
 /** Books what is due of some accounts that no other process holds, and returns how many there were. */
 export function expireDue(db: Db): Promise<number> {
   return db.tx(async (query, commit) => {
-    const due = await query<{ organization_id: string; external_id: string; unit: string }>(TAKE_DUE)
+    const due = await query<KeyRow>(TAKE_DUE)
     if (due.length === 0) return 0
-    const keys = due.map(({ organization_id, external_id, unit }) => ({
-      organizationId: organization_id,
-      externalId: external_id,
-      unit,
-    }))
     // Reading an account books what is due.
-    const accounts = await lockAccounts(query, keys)
-    const written = save(
-      query,
-      Array.from(accounts.values()).filter((one): one is Held => typeof one !== 'string'),
-    )
+    const accounts = await lockAccounts(query, due.map(keyOf))
+    const written = save(query, Array.from(accounts.values()).filter(isHeld))
     commit()
     await written
     return due.length

@@ -15,11 +15,11 @@ import {
   type SentAmount,
   shareOf,
 } from './amount.ts'
-import { isHeld, unknownUnit } from './calls.ts'
+import { unknownUnit } from './calls.ts'
 import type { Cause } from './parts.ts'
 import { creditsIn, unitIn } from './requests.ts'
 import { save } from './save.ts'
-import { type AccountKey, lockAccounts, nameOf } from './store.ts'
+import { type AccountKey, isHeld, lockAccounts, nameOf } from './store.ts'
 
 // A pack of several units; more would be a mistake.
 const MOST_GRANTS = 10

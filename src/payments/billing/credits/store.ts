@@ -39,6 +39,8 @@ export interface Held extends AccountKey {
 /** Why there is no account. `none`: the customer has had no credits of the unit yet. */
 export type Missing = 'moving' | 'unknown_customer' | 'unknown_unit' | 'none'
 
+export const isHeld = (one: Held | Missing): one is Held => typeof one !== 'string'
+
 /** The key of an account in the result of `lockAccounts`. */
 export const nameOf = ({ organizationId, externalId, unit }: AccountKey) =>
   JSON.stringify([organizationId, externalId, unit])
@@ -78,10 +80,7 @@ export async function lockAccounts(
 /** The accounts of a customer, as they are now, by unit. Nothing is locked, and nothing may be written. */
 export async function readAccounts(query: Query, organizationId: string, externalId: string): Promise<Held[]> {
   const rows = await query(READ_OF_CUSTOMER, [null, organizationId, externalId])
-  return rows
-    .map(rowFrom)
-    .map(heldOf)
-    .filter((one): one is Held => typeof one !== 'string')
+  return rows.map(rowFrom).map(heldOf).filter(isHeld)
 }
 
 /** Each account once. */
@@ -90,7 +89,9 @@ export function rowsOf(keys: readonly AccountKey[]) {
   return Array.from(distinct.values(), rowOf)
 }
 
-export const rowOf = ({ organizationId, externalId, unit }: AccountKey) => ({
+export type KeyRow = Record<'organization_id' | 'external_id' | 'unit', string>
+
+export const rowOf = ({ organizationId, externalId, unit }: AccountKey): KeyRow => ({
   organization_id: organizationId,
   external_id: externalId,
   unit,
@@ -181,7 +182,7 @@ const rowFrom = rowReader<Row>({
   top_up_is_due: 'boolean',
 })
 
-const keyOf = ({ organization_id, external_id, unit }: Row): AccountKey => ({
+export const keyOf = ({ organization_id, external_id, unit }: KeyRow): AccountKey => ({
   organizationId: organization_id,
   externalId: external_id,
   unit,

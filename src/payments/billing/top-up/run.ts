@@ -11,7 +11,7 @@ import { repeat } from '../../../lib/repeat.ts'
 import type { BillingContext } from '../context.ts'
 import { formatCredits } from '../credits/amount.ts'
 import { topUpSwitchedOff } from '../credits/events.ts'
-import { type Held, lockAccounts } from '../credits/store.ts'
+import { isHeld, KEY, type KeyRow, keyOf, lockAccounts, rowOf } from '../credits/store.ts'
 import { oneOffCharge, readChargeRequest } from '../kinds.ts'
 import { leaseMs } from '../movement/lease.ts'
 import { presentOf } from './rule.ts'
@@ -108,23 +108,11 @@ async function refuse(db: Db, turn: Turn, { status, code }: ApiError): Promise<v
 /** Takes the rules whose accounts are below their limit. Accounts are locked before rules, as everything that spends does it. */
 function takeDue(context: BillingContext): Promise<{ looked: number; taken: Turn[] }> {
   return context.db.tx(async (query) => {
-    const due = await query<{ organization_id: string; external_id: string; unit: string }>(FIND_DUE)
+    const due = await query<KeyRow>(FIND_DUE)
     if (due.length === 0) return { looked: 0, taken: [] }
-    const keys = due.map(({ organization_id, external_id, unit }) => ({
-      organizationId: organization_id,
-      externalId: external_id,
-      unit,
-    }))
-    const accounts = [...(await lockAccounts(query, keys)).values()].filter(
-      (one): one is Held => typeof one !== 'string',
-    )
+    const accounts = [...(await lockAccounts(query, due.map(keyOf))).values()].filter(isHeld)
     if (accounts.length === 0) return { looked: 0, taken: [] }
-    const rows = accounts.map(({ organizationId, externalId, unit, account }) => ({
-      organization_id: organizationId,
-      external_id: externalId,
-      unit,
-      available: formatCredits(account.available),
-    }))
+    const rows = accounts.map((held) => ({ ...rowOf(held), available: formatCredits(held.account.available) }))
     const judged = await query(...TAKE(rows, leaseSeconds(context)))
     return { looked: due.length, taken: judged.map(judgedFrom).filter(({ is_taken }) => is_taken) }
   })
@@ -149,7 +137,7 @@ const IS_FULL = (period: 'day' | 'month', start: string) =>
 // A rule that has used up its day or month is read again when the next begins.
 const TAKE = onGivenRows(
   'take top-ups that are due',
-  { organization_id: 'text', external_id: 'text', unit: 'text', available: 'numeric' },
+  { ...KEY, available: 'numeric' },
   (rows) => `
     with now as materialized (select db_clock() as at), judged as materialized (
       select t.organization_id, t.external_id, t.unit, t.status = 'on' and a.available < t.below as is_low,
@@ -168,11 +156,11 @@ const TAKE = onGivenRows(
   1,
 )
 
-const keyOf = ({ organization_id, external_id, unit, turn }: Turn) => [organization_id, external_id, unit, turn]
+const paramsOf = ({ organization_id, external_id, unit, turn }: Turn) => [organization_id, external_id, unit, turn]
 const IS_TURN = 't.organization_id = $1 and t.external_id = $2 and t.unit = $3 and t.turn = $4'
 
 async function postpone(query: Query, turn: Turn, seconds: number): Promise<void> {
-  await query(POSTPONE, [...keyOf(turn), seconds])
+  await query(POSTPONE, [...paramsOf(turn), seconds])
 }
 
 const POSTPONE: Statement = {
@@ -185,7 +173,7 @@ const POSTPONE: Statement = {
 /** Ends the turn, once; a decline switches the rule off. What the charge granted may be too little, so the rule stays due. */
 async function conclude(db: Db, turn: Turn, declined?: { orderId: string }): Promise<void> {
   await db.tx(async (query) => {
-    const [row] = await query(CONCLUDE, keyOf(turn))
+    const [row] = await query(CONCLUDE, paramsOf(turn))
     if (!row || !declined) return
     const reason = await reasonOf(query, turn, declined.orderId)
     await switchOff(query, { ...turn, turn: row.turn! }, { reason, orderId: declined.orderId })
@@ -214,7 +202,7 @@ const REASON: Statement = {
 
 async function switchOff(query: Query, turn: Turn, why: { reason: string; orderId: string | null }): Promise<void> {
   const [row] = await query<Record<'top_up_id' | 'project_id', string> & { profile_id: string | null }>(SWITCH_OFF, [
-    ...keyOf(turn),
+    ...paramsOf(turn),
     why.reason,
   ])
   if (!row) return
