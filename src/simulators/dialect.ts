@@ -24,7 +24,11 @@ export class DialectError<Body extends object = object> extends Error {
   }
 }
 
-export abstract class ProviderDialect<State extends JournaledState<object, string>, Asked, Target> {
+export abstract class ProviderDialect<
+  State extends JournaledState<object, string>,
+  Asked extends { idempotencyKey: string | undefined },
+  Target,
+> {
   readonly state: State
   readonly deliveries: Deliveries<Target>
   readonly revoked = new Set<string>()
@@ -45,8 +49,11 @@ export abstract class ProviderDialect<State extends JournaledState<object, strin
   /** Runs one call without waiting for the disk. */
   protected abstract perform(asked: Asked): Promise<Reply>
 
-  /** Runs a job that is due. */
+  /** Runs a job that is due, and no call. */
   protected abstract runJob(task: Parameters<State['schedule']>[0], target: string): void
+
+  /** Runs a call that was postponed. */
+  protected abstract runLate(asked: Asked): void
 
   /** Runs one call. Its changes are on disk before the response. */
   async respond(asked: Asked): Promise<Reply> {
@@ -85,8 +92,28 @@ export abstract class ProviderDialect<State extends JournaledState<object, strin
     if (key) this.running.delete(key)
   }
 
+  /** Drops a call, which runs later; its key is in use until then. */
+  protected postpone(asked: Asked, ms: number, key: string | undefined): Reply {
+    if (key) this.running.add(key)
+    this.state.schedule('call', JSON.stringify(asked), ms)
+    return 'dropped'
+  }
+
   #runDueJobs(): void {
-    for (const { task, target } of this.state.takeDue()) this.runJob(task, target)
+    for (const { task, target } of this.state.takeDue()) {
+      if (task === 'call') this.#runLateCall(JSON.parse(target))
+      else this.runJob(task, target)
+    }
+  }
+
+  #runLateCall(asked: Asked): void {
+    if (asked.idempotencyKey) this.running.delete(asked.idempotencyKey)
+    try {
+      this.runLate(asked)
+    } catch (error) {
+      // The connection of the caller is closed.
+      if (!(error instanceof DialectError)) throw error
+    }
   }
 
   /** One timer, for the job that is next by now. */

@@ -53,11 +53,7 @@ export class PrimerDialect extends ProviderDialect<State, Asked, object> impleme
       if (fault?.kind === 'busy') throw new PrimerError(429, 'TooManyRequests', 'Too many requests.')
       if (fault?.kind === 'error_before') throw new PrimerError(500, 'InternalServerError', 'Something went wrong.')
       if (key && this.running.has(key)) throw keyKnown(key, undefined)
-      if (fault?.kind === 'late') {
-        if (key) this.running.add(key)
-        this.state.schedule('call', JSON.stringify(asked), fault.ms)
-        return 'dropped'
-      }
+      if (fault?.kind === 'late') return this.postpone(asked, fault.ms, key)
       const body = this.#performOnce(asked, key)
       if (fault?.kind === 'drop_after') return 'dropped'
       if (fault?.kind === 'error_after') throw new PrimerError(500, 'InternalServerError', 'Something went wrong.')
@@ -118,17 +114,10 @@ export class PrimerDialect extends ProviderDialect<State, Asked, object> impleme
     if (task === 'settle') settle(this, target)
     else if (task === 'refund') endRefund(this, target, 'SETTLED')
     else if (task === 'fail_refund') endRefund(this, target, 'FAILED')
-    else this.#runLateCall(JSON.parse(target))
   }
 
-  #runLateCall(asked: Asked): void {
-    if (asked.idempotencyKey) this.running.delete(asked.idempotencyKey)
-    try {
-      this.#performOnce(asked, asked.idempotencyKey)
-    } catch (error) {
-      // The connection of the caller is closed.
-      if (!(error instanceof PrimerError)) throw error
-    }
+  protected runLate(asked: Asked): void {
+    this.#performOnce(asked, asked.idempotencyKey)
   }
 }
 

@@ -84,11 +84,7 @@ export class StripeDialect extends ProviderDialect<State, Asked, Delivery> imple
       if (fault?.kind === 'busy') throw unavailable(429)
       if (fault?.kind === 'locked') throw unavailable(429, 'lock_timeout')
       if (fault?.kind === 'in_use' || (key && this.running.has(key))) throw unavailable(409)
-      if (fault?.kind === 'late') {
-        if (key) this.running.add(key)
-        this.state.schedule('call', JSON.stringify(asked), fault.ms)
-        return 'dropped'
-      }
+      if (fault?.kind === 'late') return this.postpone(asked, fault.ms, key)
       const reply = this.#performOnce(call, route, key, fault?.kind)
       if (fault?.kind === 'drop_after') return 'dropped'
       if (fault?.kind === 'slow') await this.delay(fault.ms, key)
@@ -137,18 +133,11 @@ export class StripeDialect extends ProviderDialect<State, Asked, Delivery> imple
     else if (task === 'fail_refund') failRefund(this, target)
     else if (task === 'dispute') openDispute(this, target)
     else if (task === 'post_charge') postWaitingCharge(this, target)
-    else this.#runLateCall(JSON.parse(target))
   }
 
-  #runLateCall(asked: Asked): void {
-    if (asked.idempotencyKey) this.running.delete(asked.idempotencyKey)
-    try {
-      const { call, route } = routeOf(asked)
-      this.#performOnce(call, route, asked.idempotencyKey)
-    } catch (error) {
-      // The connection of the caller is closed.
-      if (!(error instanceof StripeError)) throw error
-    }
+  protected runLate(asked: Asked): void {
+    const { call, route } = routeOf(asked)
+    this.#performOnce(call, route, asked.idempotencyKey)
   }
 }
 
