@@ -17,13 +17,14 @@ export async function signingKeys(
   const keys = new Map<string, string[]>()
   for (const project of projects) {
     const sealed = sealedKeys.get(project) ?? []
-    const readable = sealed.flatMap(({ id, sealed }) => decrypt(seal, bytesFromPg(sealed!), id!) ?? [])
+    const readable = sealed.flatMap(({ id, sealed }) => openKey(seal, bytesFromPg(sealed!), id!) ?? [])
     if (readable.length > 0 || sealed.length === 0) keys.set(project, readable)
   }
   return keys
 }
 
-function decrypt(seal: Seal, sealed: Buffer, id: string): string | undefined {
+/** The text of a stored secret key; undefined under another master key. */
+export function openKey(seal: Seal, sealed: Buffer, id: string): string | undefined {
   try {
     return seal.open(sealed, id)
   } catch {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { verifyAudit } from '../../core/audit/verify.ts'
 import { readLedgers } from '../../core/erasure/ledger-files.ts'
+import { openKey } from '../../core/events/signing-keys.ts'
 import { COUNTED } from '../../core/records/records.ts'
 import { hashKey } from '../../core/tenants/key-text.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -28,7 +29,7 @@ export async function checkMasterKey(db: Db, given?: Seal): Promise<{ finding: F
 async function checkKeys(db: Db, seal: Seal): Promise<Finding> {
   const keys = await db.query('select id, hash, sealed from secret_keys')
   const opened = keys.map(({ id, hash, sealed }) => {
-    const key = open(seal, bytesFromPg(sealed!), id!)
+    const key = openKey(seal, bytesFromPg(sealed!), id!)
     return { broken: key === undefined, mismatched: key !== undefined && !hashKey(key).equals(bytesFromPg(hash!)) }
   })
   const broken = opened.filter((one) => one.broken).length
@@ -45,14 +46,6 @@ async function checkKeys(db: Db, seal: Seal): Promise<Finding> {
 }
 
 const REPLACE = 'Replace them: tundish keys regenerate (--org ID | --project ID)'
-
-function open(seal: Seal, sealed: Buffer, id: string): string | undefined {
-  try {
-    return seal.open(sealed, id)
-  } catch {
-    return undefined
-  }
-}
 
 /** Compares every counter with a recount in the same snapshot. */
 export async function checkCounts(db: Db): Promise<Finding[]> {
