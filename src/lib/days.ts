@@ -9,6 +9,10 @@ export const DAY_MS = 86_400_000
 export const addDays = (day: string, days: number) =>
   new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
 
+/** Whether the text is a day of the calendar. */
+export const isDay = (text: string): boolean =>
+  /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)) && addDays(text, 0) === text
+
 /** The same day this many months later; a day that the month has not becomes one of the month after it. */
 export const addMonths = (day: string, months: number): string =>
   new Date(monthsAfter(Date.parse(`${day}T00:00:00Z`), months)).toISOString().slice(0, 10)
@@ -32,7 +36,7 @@ export const readMonth = (name: string, text: string) => readDate(name, text, 'm
 function readDate(name: string, text: string, unit: 'day' | 'month'): string {
   const day = unit === 'month' ? `${text}-01` : text
   const written = (date: string) => (unit === 'month' ? date.slice(0, 7) : date)
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day)) || addDays(day, 0) !== day)
+  if (!isDay(day))
     throw invalidParameter(`${name} must be a ${unit} such as ${written('2026-01-31')}, got "${shorten(text, 20)}".`)
   if (day < FIRST_DAY || day > LAST_DAY) {
     const bounds = `from ${written(FIRST_DAY)} to ${written(LAST_DAY)}`

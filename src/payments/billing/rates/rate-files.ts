@@ -1,5 +1,5 @@
 // Reads files of exchange rates: the European Central Bank's CSV and XML as it publishes them, also in its ZIP, and a plain CSV.
-import { FIRST_DAY } from '../../../lib/days.ts'
+import { FIRST_DAY, isDay } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { shorten } from '../../../lib/text.ts'
 import { isZip, unzip } from '../../../lib/unzip.ts'
@@ -94,13 +94,8 @@ function readDay(text: string, place: string): string {
   const day = dayOfMonth
     ? `${text.slice(-4)}-${String(MONTHS.indexOf(month!) + 1).padStart(2, '0')}-${dayOfMonth.padStart(2, '0')}`
     : text
-  if (/^\d{4}-\d\d-\d\d$/.test(day) && isCalendarDay(day) && day >= FIRST_DAY) return day
+  if (isDay(day) && day >= FIRST_DAY) return day
   throw new Refusal(`${place}: "${text}" is not a date.`)
-}
-
-function isCalendarDay(day: string): boolean {
-  const time = Date.parse(`${day}T00:00:00Z`)
-  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day)
 }
 
 const isBlank = (cells: string[]) => cells.every((cell) => cell === '')
