@@ -72,17 +72,15 @@ export function sumOfTexts(texts: readonly string[]): string {
 }
 
 /** Named sums that begin with 0. */
-class Sums {
-  readonly #sums = new Map<string, Sum>()
-
+class Sums extends Map<string, Sum> {
   add(name: string, text: string): void {
-    const sum = this.#sums.get(name) ?? new Sum()
-    this.#sums.set(name, sum)
+    const sum = this.get(name) ?? new Sum()
+    this.set(name, sum)
     sum.add(text)
   }
 
   of(name: string): JsonNumber {
-    return (this.#sums.get(name) ?? new Sum()).toJson()
+    return (this.get(name) ?? new Sum()).toJson()
   }
 }
 
@@ -90,7 +88,7 @@ class Sums {
 export function sumsOf(rows: readonly Row[]) {
   const names = Object.keys(financeTotal.schema.properties as object)
   const currencies = new Map<string, Sums>()
-  const fees = new Map<string, Sum>()
+  const fees = new Sums()
   const dollars = new Sums()
   const reporting = new Sums()
   for (const row of rows) {
@@ -104,11 +102,7 @@ export function sumsOf(rows: readonly Row[]) {
       dollars.add(name, value(`${name}_usd`))
       reporting.add(name, value(`${name}_reported`))
     }
-    for (const { fee, fee_currency } of feesIn(value('fees'))) {
-      const sum = fees.get(fee_currency) ?? new Sum()
-      fees.set(fee_currency, sum)
-      sum.add(fee)
-    }
+    for (const { fee, fee_currency } of feesIn(value('fees'))) fees.add(fee_currency, fee)
   }
   const sorted = <T>(map: Map<string, T>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
