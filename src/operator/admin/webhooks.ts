@@ -37,6 +37,12 @@ const settings = {
   enabled: Type.Boolean({ description: 'Whether events are delivered to the endpoint.' }),
 }
 
+const changes = {
+  url: Type.Optional(settings.url),
+  kinds: Type.Optional(settings.kinds),
+  enabled: Type.Optional(settings.enabled),
+}
+
 function checkUrl(url: string | undefined, { config }: App): void {
   if (url !== undefined) checkEndpointUrl(url, { allowPrivate: config.webhookAllowPrivate })
 }
@@ -67,11 +73,7 @@ const create = change({
   path: PATH,
   tag: TAG,
   summary: 'Create a webhook endpoint',
-  body: Type.Named('NewWebhook', {
-    url: settings.url,
-    kinds: Type.Optional(settings.kinds),
-    enabled: Type.Optional(settings.enabled),
-  }),
+  body: Type.Named('NewWebhook', { ...changes, url: settings.url }),
   response: endpoint.schema,
   checkInput: ({ body }, app) => checkUrl(body.url, app),
   async change(query, { params, body }, { config }) {
@@ -104,11 +106,7 @@ const set = change({
   summary: 'Change a webhook endpoint',
   description:
     'Enabling an endpoint or changing its address resets its failures, and delivers its pending events at once, with a new schedule.',
-  body: Type.Named('WebhookSettings', {
-    url: Type.Optional(settings.url),
-    kinds: Type.Optional(settings.kinds),
-    enabled: Type.Optional(settings.enabled),
-  }),
+  body: Type.Named('WebhookSettings', changes),
   response: endpoint.schema,
   checkInput: ({ body }, app) => checkUrl(body.url, app),
   async change(query, { params, body }, { config }) {
