@@ -119,12 +119,11 @@ async function storePayments(run: PrimerImport, ids: string[]): Promise<void> {
     }),
   )
   if (lines.length === 0) return
-  const rejecting = { tally, onRejected: run.onRejected }
-  fitLines(rejecting, [...people, ...lines])
+  fitLines(run, [...people, ...lines])
   for (const line of lines) count(tally, line)
   const { erased } = await importLines(app, target, [[...people, ...lines]], {
     ...{ live: false, dryRun: isDry, signal },
-    onRejected: (line, _code, reason) => reject(rejecting, idIn(line), reason),
+    onRejected: (line, _code, reason) => reject(run, idIn(line), reason),
   })
   tally.erased += erased
   const rows = lines.filter(({ record }) => record === 'payment').map(({ data }) => String(data['trx_id']))
@@ -138,7 +137,7 @@ async function readOne(run: PrimerImport, id: string): Promise<Payment | undefin
   } catch (error) {
     // What Primer sent cannot be read; an outage ends the import.
     if (!(error instanceof ProviderError) || mayPass(error)) throw error
-    reject({ tally: run.tally, onRejected: run.onRejected }, id, error.message)
+    reject(run, id, error.message)
     return undefined
   }
 }
@@ -148,7 +147,7 @@ function converted(run: PrimerImport, payment: Payment, known: Known): Line[] {
     return paymentLines(payment, run.target, known)
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
-    reject({ tally: run.tally, onRejected: run.onRejected }, payment.id, error.message)
+    reject(run, payment.id, error.message)
     return []
   }
 }
