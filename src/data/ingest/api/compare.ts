@@ -3,7 +3,7 @@ import { paidAt } from '../../../core/records/payment-time.ts'
 import { formatMinor, minorUnits } from '../../../lib/money.ts'
 import type { Query } from '../../../lib/pg/types.ts'
 import { table } from '../report-table.ts'
-import type { ItemKind, Noted } from './convert.ts'
+import { type ItemKind, NAMES, type Noted } from './convert.ts'
 import type { ApiImportName, ApiImportState, Notes } from './state.ts'
 
 /** Amounts are in major units, as text; null if a figure has none. */
@@ -32,12 +32,7 @@ export interface ApiReport {
   missing: string[]
 }
 
-const PLAIN: [ItemKind, string][] = [
-  ['funnel', 'funnels'],
-  ['experiment', 'experiments'],
-  ['product', 'products'],
-  ['session', 'sessions'],
-]
+const PLAIN = ['funnel', 'experiment', 'product', 'session'] as const
 
 const join = (name: string, key = 't.id = i.id') =>
   `from api_import_ids i join ${name} t on t.project_id = i.project_id and ${key} where i.project_id = $1 and i.source = $2`
@@ -49,8 +44,8 @@ const UUID_FORM = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 /** The stored records whose ids were read. A merged profile is stored as an alias of the other. */
 const HERE = [
   ...PLAIN.map(
-    ([kind, name]) =>
-      `select '${kind}' as kind, '' as label, count(*) as n, 0 as sum ${join(name)} and i.kind = '${kind}'`,
+    (kind) =>
+      `select '${kind}' as kind, '' as label, count(*) as n, 0 as sum ${join(NAMES[kind])} and i.kind = '${kind}'`,
   ),
   `select 'profile', '', count(*), 0 from api_import_ids i where i.project_id = $1 and i.source = $2 and i.kind = 'profile'
      and (exists (select from profiles t where t.project_id = $1 and t.id = i.id)
@@ -163,18 +158,6 @@ function reportOf(
 
 const unnamedSentence = (count: number) =>
   `${count} payments name neither a session nor a subscription: each has its own customer. Name theirs with --customers.`
-
-const NAMES: Record<ItemKind, string> = {
-  funnel: 'funnels',
-  experiment: 'experiments',
-  product: 'products',
-  profile: 'profiles',
-  session: 'sessions',
-  replies: 'replies',
-  subscription: 'subscriptions',
-  transaction: 'transactions',
-  payment: 'payments',
-}
 
 function shown(key: string, there: Sums = { n: 0, sum: '0' }, here: Sums | undefined): ApiFigure {
   const [kind, month = '', currency = '', what] = key.split('|') as [ItemKind, string?, string?, string?]

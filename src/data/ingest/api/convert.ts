@@ -8,17 +8,22 @@ import { rawNumber } from '../stripe/convert.ts'
 
 export type Json = Record<string, unknown>
 
-/** A kind of object that is read: a list of the API, or a row of the report. `replies` are those of one session. */
-export type ItemKind =
-  | 'funnel'
-  | 'experiment'
-  | 'product'
-  | 'profile'
-  | 'session'
-  | 'replies'
-  | 'subscription'
-  | 'transaction'
-  | 'payment'
+/**
+ * The kinds of objects that are read, each with the name of its table, which is that of its list at the service: a list of the API, or a
+ * row of the report. `replies` are those of one session.
+ */
+export const NAMES = {
+  funnel: 'funnels',
+  experiment: 'experiments',
+  product: 'products',
+  profile: 'profiles',
+  session: 'sessions',
+  replies: 'replies',
+  subscription: 'subscriptions',
+  transaction: 'transactions',
+  payment: 'payments',
+}
+export type ItemKind = keyof typeof NAMES
 
 export interface Item {
   kind: ItemKind

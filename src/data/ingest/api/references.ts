@@ -2,7 +2,7 @@
 import type { App } from '../../../app.ts'
 import type { Line } from '../line-import.ts'
 import { idIn } from '../stripe/convert.ts'
-import { type Converted, convert, type ItemKind, isObject, type Json, lineOf, textOf } from './convert.ts'
+import { type Converted, convert, type ItemKind, isObject, type Json, lineOf, NAMES, textOf } from './convert.ts'
 import { findOne, hasNoReplies, readReplies } from './details.ts'
 import type { Ledger } from './ledger.ts'
 import type { ApiSource } from './source.ts'
@@ -43,15 +43,6 @@ const REFERENCES: Record<string, [field: string, kind: ItemKind, required: boole
   ],
 }
 
-// The table of a kind, and the path of its list at the service.
-const TABLES: Record<string, string> = {
-  funnel: 'funnels',
-  experiment: 'experiments',
-  product: 'products',
-  profile: 'profiles',
-  session: 'sessions',
-  subscription: 'subscriptions',
-}
 // Records whose lists are read before anything that refers to them.
 const LISTED = new Set<ItemKind>(['funnel', 'product', 'experiment', 'subscription'])
 const AT_ONCE = 4
@@ -59,7 +50,7 @@ const AT_ONCE = 4
 /** The objects that these refer to, and so on. References that lead nowhere are removed from the lines where they may be. */
 export async function complete(completing: Completing, converted: Converted[]): Promise<Converted[]> {
   const all = [...converted]
-  const gone = new Map<string, Set<string>>()
+  const gone = new Map<ItemKind, Set<string>>()
   for (let added = converted; added.length > 0; ) {
     const wanted = await wantedBy(completing, all, added, gone)
     added = []
@@ -88,7 +79,7 @@ async function wantedBy(
   { ledger, again }: Completing,
   all: Converted[],
   added: Converted[],
-  gone: Map<string, Set<string>>,
+  gone: Map<ItemKind, Set<string>>,
 ): Promise<Wanted[]> {
   const coming = new Set(all.map(({ noted }) => `${noted?.kind} ${noted?.id}`))
   const wanted = new Map<string, Wanted>()
@@ -101,7 +92,7 @@ async function wantedBy(
         wanted.set(name, { kind, id, by: line })
       }
   const fresh: Wanted[] = []
-  for (const kind of Object.keys(TABLES) as ItemKind[]) {
+  for (const kind of Object.keys(NAMES) as ItemKind[]) {
     const ids = [...wanted.values()].filter((one) => one.kind === kind).map(({ id }) => id)
     if (ids.length === 0) continue
     const known = await ledger.known(kind, ids, again && !LISTED.has(kind))
@@ -117,7 +108,7 @@ async function read({ source }: Completing, { kind, id, by }: Wanted): Promise<C
     const { created_at } = by.data
     return [convert('experiment', { id, created_at }, id)]
   }
-  const found = await findOne(source, `/${TABLES[kind]}`, id)
+  const found = await findOne(source, `/${NAMES[kind]}`, id)
   if (!found) return undefined
   const record = convert(kind, found, id)
   if (kind !== 'session' || hasNoReplies(found)) return [record]
@@ -125,8 +116,8 @@ async function read({ source }: Completing, { kind, id, by }: Wanted): Promise<C
 }
 
 /** A record that the service does not have, and that is not here: what can be without it is imported without it. */
-async function removeGone({ stored, reject }: Completing, all: Converted[], gone: Map<string, Set<string>>) {
-  for (const [kind, ids] of gone) for (const id of await stored(TABLES[kind]!, [...ids])) ids.delete(id)
+async function removeGone({ stored, reject }: Completing, all: Converted[], gone: Map<ItemKind, Set<string>>) {
+  for (const [kind, ids] of gone) for (const id of await stored(NAMES[kind], [...ids])) ids.delete(id)
   for (const { noted, lines } of all)
     for (const { record, data } of lines)
       for (const [field, kind, required] of REFERENCES[record] ?? []) {
@@ -157,8 +148,8 @@ export const storedHere =
     return new Set(rows.map(({ id }) => id!))
   }
 
-function setOf(map: Map<string, Set<string>>, key: string): Set<string> {
-  const set = map.get(key) ?? new Set()
-  map.set(key, set)
+function setOf(map: Map<ItemKind, Set<string>>, kind: ItemKind): Set<string> {
+  const set = map.get(kind) ?? new Set()
+  map.set(kind, set)
   return set
 }
