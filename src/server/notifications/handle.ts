@@ -80,16 +80,18 @@ const ARE_KNOWN = {
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = any($4)`,
 }
 
-// Also stores, to the minute, when the account last received a notification.
-const KEEP = {
-  name: 'keep provider notifications',
-  text: `
-    with held as materialized (
+/** SQL, for `with`: locks the organization, and stores, to the minute, when its account last received a notification. */
+export const HEARD = `held as materialized (
       select hold_organization($1)
     ), heard as (
       update merchant_accounts set notified_at = db_clock() from held
       where organization_id = $1 and psp = $2 and psp_merchant_id = $3
-        and (notified_at is null or notified_at < db_clock() - interval '1 minute'))
+        and (notified_at is null or notified_at < db_clock() - interval '1 minute'))`
+
+const KEEP = {
+  name: 'keep provider notifications',
+  text: `
+    with ${HEARD}
     insert into provider_notifications (organization_id, psp, psp_merchant_id, notification_id, kind, received_at)
     select $1, $2, $3, id, kind, db_clock() from unnest($4::text[], $5::text[]) n (id, kind), held on conflict do nothing`,
 }

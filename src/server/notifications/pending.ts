@@ -5,7 +5,7 @@ import { type AccountName, accountKey } from '../../payments/providers/account.t
 import { adapters } from '../../payments/providers/adapters.ts'
 import type { Notification } from '../../payments/providers/notification.ts'
 import { ProviderError } from '../../payments/providers/provider.ts'
-import { handleTogether, type NotificationContext } from './handle.ts'
+import { HEARD, handleTogether, type NotificationContext } from './handle.ts'
 
 // Handled together; more would keep the lease for long.
 const MOST = 200
@@ -110,17 +110,10 @@ async function store({ db }: NotificationContext, account: AccountName, notifica
   return row!.is_new === 't'
 }
 
-// Also stores, to the minute, when the account last received a notification.
 const STORE = {
   name: 'store provider notification',
   text: `
-    with held as materialized (
-      select hold_organization($1)
-    ), heard as (
-      update merchant_accounts set notified_at = db_clock() from held
-      where organization_id = $1 and psp = $2 and psp_merchant_id = $3
-        and (notified_at is null or notified_at < db_clock() - interval '1 minute')
-    ), known as (
+    with ${HEARD}, known as (
       select from provider_notifications
       where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = $4
     ), stored as (
