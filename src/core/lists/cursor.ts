@@ -1,5 +1,6 @@
 // Cursors: the position in a walk, its total and its horizon, bound to one tenant's list and filters.
 import { hash } from 'node:crypto'
+import { ApiError } from '../../lib/errors.ts'
 import { instantFromMicros, isInRange, microsFromInstant } from '../../lib/time.ts'
 
 /** The position of a walk. Instants are canonical date-times. */
@@ -50,6 +51,20 @@ export function readCursor(cursor: string, binding: string): Position | undefine
   if (!check(payload, binding, marked).equals(bytes.subarray(0, CHECK_BYTES)) || bytes.toString('base64url') !== cursor)
     return undefined
   return positionOf(payload, marked ? total - MARKED : total, marked)
+}
+
+/** The 400 for a cursor that `readCursor` does not know; `or` names what else is accepted. */
+export const invalidCursor = (or = '') =>
+  new ApiError(
+    400,
+    'invalid_cursor',
+    `cursor must be a next_cursor of this list with the same filters, unchanged${or}.`,
+  )
+
+/** The JSON of a page behind its items. `next` is the cursor of the next page, if there is one. */
+export function afterItems(total: number, next: string | undefined): string {
+  const cursor = next === undefined ? '' : `,"next_cursor":"${next}","cursor":"${next}"`
+  return `],"pagination":{"has_more":${next !== undefined},"total":${total}${cursor}}}`
 }
 
 /**

@@ -1,11 +1,10 @@
 // Serves lists: one declaration → its statements, its pages, its totals, and the walk that returns every row once.
-import { ApiError } from '../../lib/errors.ts'
 import type { JsonBytes } from '../../lib/json/buffer.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { RowList } from '../../lib/shape/shape.ts'
 import { isId } from '../../lib/text.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import { type Position, readCursor, writeCursor } from './cursor.ts'
+import { afterItems, invalidCursor, type Position, readCursor, writeCursor } from './cursor.ts'
 import type { List } from './list.ts'
 import type { Source } from './source.ts'
 import { countStatement, pageStatement, SHORT } from './statements.ts'
@@ -129,12 +128,7 @@ async function findPosition(source: Source, walk: Walk, cursor: string | undefin
     const [row] = await source.read(statement, [projectId, cursor])
     if (row) return { at: instantFromPg(row.text(0)!), id: cursor, total: undefined }
   }
-  const orId = walk.bySync ? '' : ', or the id of an item'
-  throw new ApiError(
-    400,
-    'invalid_cursor',
-    `cursor must be a next_cursor of this list with the same filters, unchanged${orId}.`,
-  )
+  throw invalidCursor(walk.bySync ? '' : ', or the id of an item')
 }
 
 async function countRows(source: Source, walk: Walk): Promise<number> {
@@ -148,10 +142,6 @@ async function countRows(source: Source, walk: Walk): Promise<number> {
 type Carried = Pick<Position, 'total' | 'horizon' | 'mark'>
 
 function endPage(walk: Walk, rows: PageRows, carried: Carried): JsonBytes {
-  let next = ''
-  if (rows.hasMore()) {
-    const cursor = writeCursor({ ...rows.last, ...carried }, walk.binding)
-    next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
-  }
-  return rows.json.end(`],"pagination":{"has_more":${rows.hasMore()},"total":${carried.total}${next}}}`)
+  const next = rows.hasMore() ? writeCursor({ ...rows.last, ...carried }, walk.binding) : undefined
+  return rows.json.end(afterItems(carried.total, next))
 }

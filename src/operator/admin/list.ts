@@ -1,8 +1,7 @@
 // Lists of the operator's API: newest first, in pages, with a cursor.
 import type { App } from '../../app.ts'
-import { readCursor, writeCursor } from '../../core/lists/cursor.ts'
+import { invalidCursor, readCursor, writeCursor } from '../../core/lists/cursor.ts'
 import { hasRight } from '../../core/tenants/access.ts'
-import { ApiError } from '../../lib/errors.ts'
 import { jsonOf } from '../../lib/json/json.ts'
 import type { Row } from '../../lib/pg/row-bytes.ts'
 import type { Param } from '../../lib/pg/types.ts'
@@ -208,11 +207,7 @@ function placeOf(declaration: ListDeclaration, input: Pick<Input, 'params' | 'qu
     const place = readCursor(cursor, bindingOf(declaration, input, part))
     if (place && declaration.isKey?.(place.id) !== false) return { ...place, part }
   }
-  throw new ApiError(
-    400,
-    'invalid_cursor',
-    'cursor must be a next_cursor of this list with the same filters, unchanged.',
-  )
+  throw invalidCursor()
 }
 
 /** What a cursor belongs to: the list, its tenant and its filters, and the part of the list. */

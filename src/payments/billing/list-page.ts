@@ -1,10 +1,9 @@
 // Serves a page of an organization's list: its rows, its exact total, and its horizon when the caller walks by changes.
 
-import { type Position, readCursor, writeCursor } from '../../core/lists/cursor.ts'
+import { afterItems, invalidCursor, type Position, readCursor, writeCursor } from '../../core/lists/cursor.ts'
 import { readOrganizationHorizon } from '../../core/lists/organization-horizon.ts'
 import { weightOf } from '../../core/lists/page.ts'
 import { readOrganizationVoidFrom } from '../../core/lists/void.ts'
-import { ApiError } from '../../lib/errors.ts'
 import type { JsonBytes } from '../../lib/json/buffer.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Param } from '../../lib/pg/types.ts'
@@ -67,15 +66,13 @@ export async function servePage(
   const shown = hasMore ? rows.slice(0, limit) : rows
   const whole = position === undefined && !hasMore
   const total = position?.total ?? (whole ? rows.length : await db.fair(line, COUNT_WEIGHT, () => count(db, walk)))
-  let next = ''
+  let next: string | undefined
   if (hasMore) {
     const last = shown.at(-1)!
     const place = { at: instantFromPg(last.text(0)!), id: last.text(1)!, total, ...(horizon && { horizon }) }
-    const cursor = writeCursor(place, walk.binding)
-    next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
+    next = writeCursor(place, walk.binding)
   }
-  const after = `],"pagination":{"has_more":${hasMore},"total":${total}${next}}}`
-  const json = list.shape.writeList(shown, '{"data":[', after, PLACE_COLUMNS)
+  const json = list.shape.writeList(shown, '{"data":[', afterItems(total, next), PLACE_COLUMNS)
   return { json, ...(horizon && { horizon }), ...(voidFrom && { voidFrom }) }
 }
 
@@ -95,8 +92,7 @@ function placeOf({ binding }: Walk, cursor: string | undefined): Position | unde
   if (cursor === undefined) return undefined
   const position = readCursor(cursor, binding)
   if (position) return position
-  const sentence = 'cursor must be a next_cursor of this list with the same filters, unchanged.'
-  throw new ApiError(400, 'invalid_cursor', sentence)
+  throw invalidCursor()
 }
 
 // The columns of a row before those of the shape: its time, and its key as one text.
