@@ -34,8 +34,9 @@ export function choosePeriod(query: URLSearchParams, today: string): Span {
   const [given, preset] = [query.get('from'), query.get('period') ?? '']
   const name = given ? 'custom' : Object.hasOwn(presets, preset) ? preset : DEFAULT
   const { from, to } = given ? typedDays(given, query.get('to') || today) : presetDays(name, today)
-  const compare = chosenComparison(query) ?? (name.endsWith('month') ? 'month' : 'previous')
-  return { name, from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+  const compare =
+    chosen(query, 'compare', ['previous', 'month', 'year']) ?? (name.endsWith('month') ? 'month' : 'previous')
+  return { name, from, to, today, compare, by: chosen(query, 'by', ['day', 'week', 'month']) ?? grouping(from, to) }
 }
 
 function typedDays(first: string, last: string): { from: string; to: string } {
@@ -77,18 +78,12 @@ export function comparison(span: Span): string {
 const isMonth = ({ from, to }: { from: string; to: string }) =>
   from.endsWith('-01') && to.endsWith('-01') && addDays(from, 31) >= to
 
-function chosenComparison(query: URLSearchParams): Span['compare'] | undefined {
-  const compare = query.get('compare')
-  return compare === 'previous' || compare === 'month' || compare === 'year' ? compare : undefined
-}
+/** The one of these that a parameter names. */
+const chosen = <T extends string>(query: URLSearchParams, name: string, choices: readonly T[]): T | undefined =>
+  choices.find((one) => one === query.get(name))
 
 /** The first of the month so many months before, so that months are whole. */
 const monthsBefore = (day: string, months: number) => addMonths(`${addDays(day, -1).slice(0, 7)}-01`, 1 - months)
-
-function chosenGrouping(query: URLSearchParams): Span['by'] | undefined {
-  const by = query.get('by')
-  return by === 'day' || by === 'week' || by === 'month' ? by : undefined
-}
 
 function grouping(from: string, to: string): Span['by'] {
   const days = (Date.parse(to) - Date.parse(from)) / DAY_MS
