@@ -147,3 +147,12 @@ export function existing<K extends keyof Objects>(
   if (object === undefined) throw missing(kind, id, param, status)
   return object
 }
+
+/** Changes the description and the metadata of an object. */
+export const describing =
+  (kind: 'charge' | 'payment_intent'): Handler =>
+  (dialect, call) => {
+    const before = inPath(dialect, call, kind)
+    const description = text(call, 'description') ?? before.description
+    return dialect.state.put({ ...before, description, metadata: metadata(call, before.metadata) })
+  }

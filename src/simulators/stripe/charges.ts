@@ -1,7 +1,7 @@
 // Charges: one for each attempt to confirm a payment; they have the card's details, and the refunded and disputed amounts.
 import type { Stripe } from 'stripe'
 import { postCharge } from './balance-transactions.ts'
-import { type Call, type Dialect, inPath, metadata, route, text } from './call.ts'
+import { type Dialect, describing, route } from './call.ts'
 import type { Decline } from './cards.ts'
 import { readRoutes } from './lists.ts'
 import { nulls } from './nulls.ts'
@@ -10,14 +10,8 @@ type Charge = Stripe.Charge
 
 export const chargeRoutes = [
   ...readRoutes('/v1/charges', 'charge', ['customer', 'payment_intent']),
-  route('POST', '/v1/charges/:id', ['metadata', 'description'], update),
+  route('POST', '/v1/charges/:id', ['metadata', 'description'], describing('charge')),
 ]
-
-function update(dialect: Dialect, call: Call): object {
-  const before = inPath(dialect, call, 'charge')
-  const description = text(call, 'description') ?? before.description
-  return dialect.state.put({ ...before, description, metadata: metadata(call, before.metadata) })
-}
 
 /** Charges the payment's card, or fails to. */
 export function makeCharge(dialect: Dialect, intent: Stripe.PaymentIntent, decline?: Decline): Charge {

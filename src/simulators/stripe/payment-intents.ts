@@ -4,6 +4,7 @@ import { checkAmount } from './amounts.ts'
 import {
   type Call,
   type Dialect,
+  describing,
   existing,
   flag,
   inPath,
@@ -40,7 +41,7 @@ const CREATE_PARAMS = [
 export const paymentIntentRoutes = [
   route('POST', '/v1/payment_intents', CREATE_PARAMS, create),
   ...readRoutes('/v1/payment_intents', 'payment_intent', ['customer']),
-  route('POST', '/v1/payment_intents/:id', ['metadata', 'description'], update),
+  route('POST', '/v1/payment_intents/:id', ['metadata', 'description'], describing('payment_intent')),
   route(
     'POST',
     '/v1/payment_intents/:id/confirm',
@@ -82,12 +83,6 @@ export function pay(
 ): PaymentIntent {
   const params = { ...fields, amount: String(amount), confirm: 'true', off_session: 'true' }
   return create(dialect, { method: 'POST', path: '/v1/payment_intents', id: '', params }) as PaymentIntent
-}
-
-function update(dialect: Dialect, call: Call): object {
-  const before = inPath(dialect, call, 'payment_intent')
-  const description = text(call, 'description') ?? before.description
-  return dialect.state.put({ ...before, description, metadata: metadata(call, before.metadata) })
 }
 
 function confirm(dialect: Dialect, call: Call, before: PaymentIntent): object {
