@@ -8,13 +8,17 @@ const tundish = new Tundish({
 })
 
 /** As the README takes a change apart. */
-export async function changed(since: string, store: (list: Change['list'], item: Change['item']) => void) {
-  for await (const { list, item, horizon, voidFrom } of tundish.changes({ since })) {
+export async function changed(since: string | undefined, store: (list: Change['list'], item: Change['item']) => void) {
+  let projectCreatedAt: string | undefined
+  for await (const { list, item, horizon, voidFrom, projectCreatedAt: at } of tundish.changes({
+    since,
+    projectCreatedAt,
+  })) {
     if (list) store(list, item)
     else if (voidFrom) store('profiles', await tundish.profiles.get(voidFrom))
-    else return horizon
+    else [since, projectCreatedAt] = [horizon, at]
   }
-  return since
+  return { since, projectCreatedAt }
 }
 
 /** A change is narrowed by its list. */

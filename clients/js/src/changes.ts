@@ -6,7 +6,13 @@ import type { Exported } from './records.ts'
 
 /** A changed record of one list. */
 export type Change = {
-  [List in keyof Exported]: { list: List; item: Exported[List]; horizon?: undefined; voidFrom?: undefined }
+  [List in keyof Exported]: {
+    list: List
+    item: Exported[List]
+    horizon?: undefined
+    voidFrom?: undefined
+    projectCreatedAt?: undefined
+  }
 }[keyof Exported]
 
 /** The end of all changes: the `since` and the `projectCreatedAt` of the next time. */
@@ -29,6 +35,7 @@ export interface Void {
   item?: undefined
   horizon?: undefined
   voidFrom: string
+  projectCreatedAt?: undefined
 }
 
 export interface ChangesOptions {
