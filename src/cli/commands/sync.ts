@@ -43,6 +43,8 @@ export function register(program: Command): void {
   withSettings(command, async (config, given) => {
     const options = given as Options
     const everyMs = pauseOf(options.every)
+    if (!options.follow && command.getOptionValueSource('every') === 'cli')
+      process.stderr.write('--every has no effect without --follow: the sync ends after one run.\n')
     const url = addressOf(options, config)
     const tundish = new Tundish({ url, projectKey: await keyOf(options, config), fetch: openFetch(url) })
     const signal = abortedWhenStopped(interrupted('Stopped.'))

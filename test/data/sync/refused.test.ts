@@ -53,6 +53,19 @@ describe('a sync that is refused', () => {
     assert.equal(existsSync(join(folder, 'never.sqlite')), false)
   })
 
+  test('a sentence that --every has no effect without --follow, and none without it', async () => {
+    const to = ['--to', `sqlite:${join(folder, 'once.sqlite')}`]
+    const settings = { SYNC_URL: server.url, SYNC_KEY: 'wrong' }
+    await refused(
+      [...to, '--every', '1h'],
+      settings,
+      1,
+      /^--every has no effect without --follow: .+\nThe server refused/,
+    )
+    for (const more of [[], ['--follow', '--every', '1h']])
+      await refused([...to, ...more], settings, 1, /^The server refused/)
+  })
+
   test('1 for a wrong key, and for a copy of another server', async () => {
     const project = await filled(server)
     const to = ['--to', `sqlite:${join(folder, 'other.sqlite')}`]
