@@ -215,3 +215,18 @@ test('a webhook verifies with names in any case, and by one of several signature
   const raw = /^TypeError: Give unwrap the raw body, /
   for (const parsed of [JSON.parse(body), undefined]) assert.throws(() => webhooks.unwrap(parsed, headers, secret), raw)
 })
+
+test('a webhook secret that is missing, empty or no base64 is a TypeError, and one with a line break at its end verifies', () => {
+  const secret = `whsec_${Buffer.from('a secret of 24 letters..').toString('base64')}`
+  const body = JSON.stringify({ type: 'profile.anonymized' })
+  const at = new Date()
+  const headers = {
+    'webhook-id': 'evt',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('evt', at, body),
+  }
+  assert.equal(webhooks.unwrap(body, headers, `${secret}\n`).type, 'profile.anonymized')
+  const message = 'Give unwrap the whole webhook secret, as it was printed: whsec_….'
+  for (const wrong of [undefined, '', 'whsec_', 'whsec_…', 'whsec_abc'])
+    assert.throws(() => webhooks.unwrap(body, headers, wrong as string), { name: 'TypeError', message }, wrong)
+})

@@ -4,9 +4,11 @@ import json
 import os
 import pickle
 import time
+from datetime import datetime, timezone
 from decimal import Decimal
 
 import httpx
+from standardwebhooks import Webhook
 from tundish import Billing, Data, LostCommits, OtherProject, TundishError, WebhookVerificationError, verify_webhook
 
 url = os.environ["URL"]
@@ -135,6 +137,14 @@ for body, signature in ((b"\xff", "v1,AAAA"), (b"{}", "v1"), (b"{}", "v1,\xe9"))
         verify_webhook(secret, body, {**head, "webhook-signature": signature})
     except WebhookVerificationError:
         out["forged"] += 1
+at = datetime.now(timezone.utc)
+signed = {**head, "webhook-timestamp": str(int(at.timestamp())), "webhook-signature": Webhook(secret).sign("a", at, '{"id":"a"}')}
+out["secret"] = [verify_webhook(f"{secret}\n", '{"id":"a"}', signed)["id"]]
+for wrong in (None, "", "whsec_", "whsec_…", "whsec_a", "secret_a"):
+    try:
+        verify_webhook(wrong, '{"id":"a"}', signed)
+    except ValueError as error:
+        out["secret"].append(str(error))
 try:
     Data("localhost:8080", "key")
 except ValueError as error:

@@ -15,8 +15,8 @@ type Events = {
 export type WebhookEvent = Events
 
 /**
- * The event in a request's raw body. Throws when the signature is wrong, missing or older than five minutes. `secret` is
- * the project's `webhook_secret`, which begins with `whsec_`.
+ * The event in a request's raw body. Throws a `WebhookVerificationError` when the signature is wrong, missing or older than five
+ * minutes. `secret` is the project's `webhook_secret`, which begins with `whsec_`.
  */
 export function unwrap(
   body: string | Uint8Array,
@@ -26,7 +26,17 @@ export function unwrap(
   if (typeof body !== 'string' && !ArrayBuffer.isView(body) && !((body as unknown) instanceof ArrayBuffer))
     throw new TypeError('Give unwrap the raw body, as text or bytes, and not what a JSON parser made of it.')
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body)
-  return new Webhook(secret).verify(text, plain(headers)) as WebhookEvent
+  return openWebhook(secret).verify(text, plain(headers)) as WebhookEvent
+}
+
+/** A secret that is none is an error of the program: a `WebhookVerificationError` would say that the request is forged. */
+function openWebhook(secret: string): Webhook {
+  try {
+    // Without the line break that it may have in a file.
+    return new Webhook(secret.trim())
+  } catch (cause) {
+    throw new TypeError('Give unwrap the whole webhook secret, as it was printed: whsec_….', { cause })
+  }
 }
 
 /** Names in any case: `verify` knows them all. */
