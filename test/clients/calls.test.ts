@@ -123,10 +123,21 @@ test('values that JSON would turn into null, or into nothing, are refused', asyn
       /^TypeError: .* created_at is Invalid Date, /,
     ],
     [undefined, /^TypeError: A record must be an object/],
+    [
+      { record: 'session', data: { id: 's', query_params: new URLSearchParams('a=b') } },
+      /^TypeError: .* query_params is URLSearchParams, /,
+    ],
+    [{ record: 'profile', data: { id: 'p', n: { m: new Map([[1, 2]]) } } }, /^TypeError: .* m is Map, /],
   ]
   for (const [record, error] of cases) assert.throws(() => tundish.ingest(record as never), error)
   await tundish.flush()
-  assert.equal(calls(), 0)
+  const purchase = { externalId: 'ada', amount: '1', currencyCode: 'USD', idempotencyKey: 'one' }
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  for (const value of [Number.NaN, new Map(), 1n])
+    await assert.rejects(tundish.billing.charge({ ...purchase, clientMetadata: { value } }), TypeError)
+  // A call that was never made does not keep the program running.
+  assert.deepEqual([calls(), timers()], [0, before])
 })
 
 test('a clear error without an address, and in a browser', () => {

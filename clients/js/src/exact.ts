@@ -1,4 +1,4 @@
-// JSON of the billing API, whose amounts are read as text.
+// JSON that loses nothing: amounts of the billing API are read as text, and what JSON cannot hold is not sent.
 
 // A quote within a JSON text is escaped, so that this matches names of properties only.
 const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded|balance|held|available|below|grants)":(-?[0-9.]+)/g
@@ -7,3 +7,22 @@ const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded|balance|held|availab
 export function parseExact(text: string): unknown {
   return JSON.parse(text.replace(AMOUNTS, '"$1":"$2"'))
 }
+
+/** The JSON of a body or a record; undefined for undefined. Throws for what would be null in it, which clears a field, or empty. */
+export const jsonOf = (value: unknown): string | undefined => JSON.stringify(value, unaltered)
+
+function unaltered(this: Record<string, unknown>, name: string, value: unknown): unknown {
+  const given = this[name]
+  const isLost = typeof value === 'number' ? !Number.isFinite(value) : value === null && given instanceof Date
+  if (isLost || isHidden(value))
+    throw new TypeError(`The value of ${name} is ${isLost ? given : value!.constructor.name}, which cannot be sent.`)
+  return value
+}
+
+/** Of a Map, a Set or URLSearchParams, JSON is `{}`. */
+const isHidden = (value: unknown) =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Symbol.iterator in value &&
+  Object.keys(value).length === 0

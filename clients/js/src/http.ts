@@ -1,5 +1,6 @@
 // Sends requests with a key, a time limit, and retries where a second request can do no harm.
 import { errorOf, TundishConnectionError, TundishError } from './errors.ts'
+import { jsonOf } from './exact.ts'
 
 export interface HttpOptions {
   /** The address of the server, such as `https://tundish.example.com`. */
@@ -50,10 +51,11 @@ export function openHttp(options: HttpOptions): Http {
 
   async function attempt(call: Call): Promise<{ response: Response; watch: Watch }> {
     const { path, query = {}, headers, body } = call
+    // Before the watch, which would keep the program running when a value cannot be sent.
+    const post = body === undefined ? {} : postOf(headers, body)
     const url = `${base}${path}${queryString(query)}`
     const watch = openWatch(timeoutMs, call.signal)
-    const init: RequestInit = { headers: { ...headers }, signal: watch.signal, redirect: 'manual' }
-    if (body !== undefined) Object.assign(init, postOf(headers, body))
+    const init: RequestInit = { headers: { ...headers }, signal: watch.signal, redirect: 'manual', ...post }
     try {
       const response = await send(url, init)
       if (!response.ok) throw await errorOf(response)
@@ -104,7 +106,7 @@ export function openHttp(options: HttpOptions): Http {
 
 const postOf = (headers: Record<string, string>, body: unknown): RequestInit => ({
   method: 'POST',
-  body: typeof body === 'string' ? body : JSON.stringify(body),
+  body: typeof body === 'string' ? body : jsonOf(body)!,
   headers: { ...headers, 'Content-Type': 'application/json' },
 })
 

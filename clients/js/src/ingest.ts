@@ -1,4 +1,5 @@
 // Sends records in the background: in batches, in their order, again until the server has them.
+import { jsonOf } from './exact.ts'
 import { type Http, isRefusal, waitMs } from './http.ts'
 import type { RecordToWrite } from './records.ts'
 import { postRecords, type RecordsCall, type Reject } from './records-call.ts'
@@ -72,7 +73,7 @@ export class Ingest {
   add(record: RecordToWrite): void {
     if (this.#isClosed) throw new Error('The client is closed: it takes no more records.')
     // As it is now: the caller may change the object afterwards.
-    const text: string | undefined = JSON.stringify(record, unaltered)
+    const text = jsonOf(record)
     if (text === undefined) throw new TypeError('A record must be an object with record and data.')
     const bytes = new TextEncoder().encode(text).length + 1
     if (bytes > BATCH_BYTES) throw new RangeError(`A record may have ${BATCH_BYTES} bytes; this one has ${bytes}.`)
@@ -184,14 +185,6 @@ export class Ingest {
     this.#timer = setTimeout(work, ms) as Timer
     if (this.#waiters.length === 0) this.#timer.unref?.()
   }
-}
-
-/** Refuses what JSON would turn into null, which clears a field. */
-function unaltered(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  const given = this[name]
-  const isLost = typeof value === 'number' ? !Number.isFinite(value) : value === null && given instanceof Date
-  if (isLost) throw new TypeError(`The value of ${name} is ${given}, which cannot be sent.`)
-  return value
 }
 
 /** A number in some runtimes. */
