@@ -25,6 +25,11 @@ export interface ListenerBounds {
   sendTimeoutMs: number
 }
 
+/** The bounds that a listener without the others has too: proxies in front of it depend on them. */
+export type ProxyBounds = Pick<ListenerBounds, 'headerBytes' | 'keepAliveTimeoutMs'>
+
+export const isComplete = (bounds: ListenerBounds | ProxyBounds): bounds is ListenerBounds => 'connections' in bounds
+
 // The longest time until a client that does not read is found; a check takes microseconds.
 const MAX_LATE_MS = 200
 // Node checks its connections periodically, and each check wakes an idle process: a tenth of the timeout late is soon enough.
@@ -32,13 +37,15 @@ const HEADERS_LATE_SHARE = 10
 const HEADERS_MAX_LATE_MS = 1000
 
 /** The bounds that Node's HTTP server enforces. */
-export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server> {
+export function serverOptions(bounds: ListenerBounds | ProxyBounds): FastifyHttpOptions<Server> {
+  const { headerBytes: maxHeaderSize, keepAliveTimeoutMs: keepAliveTimeout } = bounds
+  if (!isComplete(bounds)) return { keepAliveTimeout, http: { maxHeaderSize } }
   return {
     bodyLimit: bounds.bodyBytes,
     requestTimeout: bounds.requestTimeoutMs,
-    keepAliveTimeout: bounds.keepAliveTimeoutMs,
+    keepAliveTimeout,
     http: {
-      maxHeaderSize: bounds.headerBytes,
+      maxHeaderSize,
       headersTimeout: bounds.headersTimeoutMs,
       connectionsCheckingInterval: Math.min(HEADERS_MAX_LATE_MS, bounds.headersTimeoutMs / HEADERS_LATE_SHARE),
     },

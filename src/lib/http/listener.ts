@@ -12,7 +12,7 @@ import { type JsonValue, roundNumbers } from '../json/read.ts'
 import type { ObjectSchema, Schema } from '../shape/schema.ts'
 import { SlotSet } from '../slot-set.ts'
 import { bodyCheck, checkContentEncoding, checkMediaType, checkTransferEncoding, noBody, parseBody } from './body.ts'
-import { enforceBounds, type ListenerBounds, serverOptions } from './bounds.ts'
+import { enforceBounds, isComplete, type ListenerBounds, type ProxyBounds, serverOptions } from './bounds.ts'
 import { handleBrokenRequests, takeOverNodesResponses } from './broken-requests.ts'
 import { DEFAULT_BODY_LIMIT_BYTES, type ErrorOptions, sendError } from './error-responses.ts'
 import { installGracefulStop } from './graceful-stop.ts'
@@ -50,7 +50,7 @@ const MAX_PARAM_LENGTH = 16 * 1024
 
 export interface ListenerOptions extends Partial<Omit<ErrorOptions, 'log'>> {
   /** By default those of the HTTP server. */
-  bounds?: ListenerBounds
+  bounds?: ListenerBounds | ProxyBounds
 }
 
 /** A listener with these conventions and no routes. */
@@ -99,7 +99,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
     done()
   })
   takeOverNodesResponses(app, unrouted)
-  if (bounds) enforceBounds(app, bounds, underWay)
+  if (bounds && isComplete(bounds)) enforceBounds(app, bounds, underWay)
   refuseWithoutRoute(app)
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     if (!request.routeOptions.config.readsCompressed) checkContentEncoding(request.headers['content-encoding'])

@@ -48,8 +48,10 @@ interface Pages extends Pick<ListenerOptions, 'pathNotFound'> {
 /** The operator's listener with every route, not yet listening. */
 export async function adminListener(app: App, pages?: Pages): Promise<FastifyInstance> {
   const { mount, ...options } = pages ?? {}
-  const listener = openListener(app.log, app.metrics.http, { censor: hideSecrets, ...options })
-  const { adminHost, adminHostNames } = app.config
+  const { adminHost, adminHostNames, bounds: ofPublic } = app.config
+  const { headerBytes, keepAliveTimeoutMs } = ofPublic
+  const bounds = { headerBytes, keepAliveTimeoutMs }
+  const listener = openListener(app.log, app.metrics.http, { bounds, censor: hideSecrets, ...options })
   allowOwnHostsOnly(listener, [adminHost, ...adminHostNames], 'ADMIN_HOST_NAMES')
   await describeRoutes(listener, {
     title: 'Tundish, the operator’s side',

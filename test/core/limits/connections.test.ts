@@ -16,7 +16,7 @@ describe('sizes', () => {
   let project: Project
   before(async () => {
     const env = { MAX_BODY_BYTES: '2000', MAX_HEADER_BYTES: '4000', MAX_URL_BYTES: '1000' }
-    server = await startTestServer(env)
+    server = await startTestServer({ ...env, KEEP_ALIVE_TIMEOUT_MS: '620000' })
     project = await server.project()
   })
   after(() => server.stop())
@@ -29,6 +29,13 @@ describe('sizes', () => {
   test('431 for headers beyond MAX_HEADER_BYTES', async () => {
     const { status } = await server.api('/funnels', { key: project.key, headers: ['X-Long', 'x'.repeat(4000)] })
     assert.equal(status, 431)
+  })
+
+  test('MAX_HEADER_BYTES and KEEP_ALIVE_TIMEOUT_MS also hold for the operator’s listener', async () => {
+    const { status, body } = await server.admin('/projects', { headers: ['X-Long', 'x'.repeat(4000)] })
+    assert.deepEqual([status, body.message], [431, 'The headers are larger than 4000 bytes.'])
+    for (const response of [await server.admin('/projects'), await server.call('/health/live')])
+      assert.deepEqual([response.status, response.headers['keep-alive']], [200, 'timeout=620'])
   })
 
   test('414 for an address beyond MAX_URL_BYTES, behind the key', async () => {
