@@ -20,7 +20,10 @@ declare module 'fastify' {
 // being idle for this long it is unlikely to.
 const SILENCE_MS = 5000
 // A connection may become idle after its server was closed, if its response had begun before.
-const LOOK_MS = 500
+const LOOK_MS = 250
+// Idle connections are kept until this look, for requests that were on their way when closing began. It is not the first: what
+// arrived while the process was held up is read between two looks.
+const LOOK_AT_IDLE = 2
 // Browsers connect ahead and may never send a request. One that is on its way arrives within this time.
 const FIRST_BYTE_MS = 1000
 
@@ -32,14 +35,17 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
   const connections = new SlotSet<Socket>()
   let leaving = false
 
-  function closeIdle(): void {
+  function announceClose(): void {
     leaving = true
     for (const response of underWay) if (!response.headersSent) response.setHeader('connection', 'close')
   }
 
-  // Node considers a response sent and its connection idle as soon as it has ended, while a slow client still reads.
+  // Node and Fastify close idle connections as soon as closing begins.
   const { closeIdleConnections } = app.server
-  app.server.closeIdleConnections = () => {
+  app.server.closeIdleConnections = () => {}
+
+  function endIdle(): void {
+    // Node considers a response sent and its connection idle as soon as it has ended, while a slow client still reads.
     for (const response of underWay) if (response.writableEnded) return
     closeIdleConnections.call(app.server)
   }
@@ -72,19 +78,21 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
 
   app.server.on('connection', (socket: Socket) => socket.once('close', connections.add(socket)))
   app.addHook('preClose', async () => {
-    closeIdle()
+    announceClose()
     closing.resolve()
     const endStragglers = watchStragglers()
+    let looks = 0
     const looking = setInterval(() => {
-      app.server.closeIdleConnections()
+      looks += 1
+      if (looks >= LOOK_AT_IDLE) endIdle()
       endStragglers()
     }, LOOK_MS).unref()
     app.server.once('close', () => clearInterval(looking))
   })
   app.decorate('leave', async () => {
-    closeIdle()
+    announceClose()
     const empty = new Promise((resolve) => app.server.once('close', resolve))
-    // Closing the HTTP server ends idle connections at once.
+    // Closing the HTTP server would also end its check of slow requests.
     NetServer.prototype.close.call(app.server)
     await Promise.race([empty, closing.promise, sleep(SILENCE_MS, undefined, { ref: false })])
     await app.close()

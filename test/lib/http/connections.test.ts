@@ -1,9 +1,12 @@
 // Connections that end oddly: bytes that are no HTTP, closed sending sides, and responses of Node without a body.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
+import { unconnectedListener } from '../../../scripts/openapi.ts'
 import { startShop } from '../../support/billing.ts'
 import { sendBytes } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 
 const { billing, shop } = await startShop()
 
@@ -61,6 +64,23 @@ describe('a connection', { timeout: 60_000 }, () => {
     })
     assert.deepEqual(statuses(response), [200])
     assert.match(response, /"checkout_status":"succeeded"/)
+  })
+
+  test('that is idle when its server stops gets the response of a request that is on its way', async () => {
+    const listener = await unconnectedListener('public')
+    const port = Number(new URL(await listener.listen({ host: '127.0.0.1', port: 0 })).port)
+    const socket = connect(port, '127.0.0.1')
+    let heard = ''
+    socket.on('data', (chunk) => (heard += chunk))
+    const closed = once(socket, 'close')
+    socket.write(get(['Host: x']))
+    await until('it is idle', () => heard.endsWith('}'))
+    const stopped = listener.close()
+    while (await accepts(port));
+    socket.write(get(['Host: x']))
+    await Promise.all([closed, stopped])
+    assert.deepEqual(statuses(heard), [200, 200])
+    assert.match(heard, /\r\nconnection: close\r\n.*\r\n\r\n\{"status":"ok"\}$/is)
   })
 
   for (const [what, bytes, status, code] of [
@@ -143,6 +163,16 @@ describe('a connection', { timeout: 60_000 }, () => {
       assert.match(response, /\r\nx-request-id: mine\r\n/i)
     }
   })
+
+  async function accepts(port: number): Promise<boolean> {
+    const socket = connect(port, '127.0.0.1')
+    const accepted = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    return accepted
+  }
 
   async function endHalfway(bytes: string): Promise<string> {
     const { hostname, port } = new URL(billing.server.url)
