@@ -52,6 +52,13 @@ const FLAWS: Record<string, string> = {
   HPE_STRICT: CHUNKS,
   HPE_INVALID_EOF_STATE: 'the connection was closed before its end',
 }
+// What proxies send here by a wrong setting, by its first bytes.
+const PROXY_PROTOCOL = ', but with the PROXY protocol, which is not supported: let the proxy send X-Forwarded-For'
+const FOREIGN = [
+  ['\x16\x03', ', but with TLS, which has to end at a proxy'],
+  ['PROXY ', PROXY_PROTOCOL],
+  ['\r\n\r\n\0\r\nQUIT\n', PROXY_PROTOCOL],
+] as const
 const CONNECT = new ApiError(405, 'method_not_allowed', 'CONNECT is not supported.', { headers: { Allow: '' } })
 
 export function handleBrokenRequests({
@@ -68,7 +75,7 @@ export function handleBrokenRequests({
     if (known.has(socket)) return
     known.add(socket)
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else respondAfterOthers(refusalOf(error.code, headerBytes), error, socket)
+    else respondAfterOthers(refusalOf(error, headerBytes), error, socket)
   })
 
   /** A complete request gets its response whatever follows it, because it may have had its effect. */
@@ -91,7 +98,7 @@ export function handleBrokenRequests({
 
   function respond(refusal: ApiError, socket: Socket, id: string, code?: string): void {
     observe(refusal.status)
-    log.info({ request_id: id, status: refusal.status, code })
+    log.info({ request_id: id, status: refusal.status, code }, refusal.message)
     // A client that does not speak HTTP may not close the connection.
     socket.end(rawResponse(refusal, id), () => socket.destroy())
   }
@@ -102,7 +109,8 @@ export function handleBrokenRequests({
   }
 }
 
-function refusalOf(code = '', headerBytes = maxHeaderSize): ApiError {
+function refusalOf(error: NodeJS.ErrnoException, headerBytes = maxHeaderSize): ApiError {
+  const { code = '' } = error
   if (code === 'HPE_HEADER_OVERFLOW')
     return new ApiError(431, 'headers_too_large', `The headers are larger than ${headerBytes} bytes.`)
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
@@ -114,7 +122,14 @@ function refusalOf(code = '', headerBytes = maxHeaderSize): ApiError {
       'The URL must begin with a slash and contain only visible ASCII characters: percent-encode all others.',
     )
   const flaw = FLAWS[code]
-  return new ApiError(400, 'invalid_http', `This is not a valid HTTP request${flaw ? `: ${flaw}` : ''}.`)
+  const foreign = code === 'HPE_INVALID_METHOD' ? foreignIn(error) : ''
+  return new ApiError(400, 'invalid_http', `This is not a valid HTTP request${flaw ? `: ${flaw}${foreign}` : ''}.`)
+}
+
+/** `rawPacket`: the bytes that the parser was given. */
+function foreignIn({ rawPacket }: NodeJS.ErrnoException & { rawPacket?: Buffer }): string {
+  const text = rawPacket?.toString('latin1') ?? ''
+  return FOREIGN.find(([first]) => text.startsWith(first))?.[1] ?? ''
 }
 
 interface Broken {

@@ -109,11 +109,15 @@ describe('a connection', { timeout: 60_000 }, () => {
     })
   }
 
+  const NO_METHOD = 'it does not begin with a method in capitals, such as GET'
   // The organization and its key are known when the tests run.
   const post = (header: string, body = '') =>
     `POST /ORG/v1/my_assets HTTP/1.1\r\nHost: x\r\nservice-secret-key: KEY\r\n${header}\r\n\r\n${body}`
   for (const [what, bytes, flaw] of [
     ['TLS', '\x16\x03\x01\x02\x00', 'it does not begin with a method in capitals, such as GET'],
+    ['TLS by a proxy', '\x16\x03\x01\x02\x00', `${NO_METHOD}, but with TLS, which has to end at a proxy.`],
+    ['the PROXY protocol', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n', `${NO_METHOD}, but with the PROXY protocol`],
+    ['its version 2', '\r\n\r\n\0\r\nQUIT\n\x21', `${NO_METHOD}, but with the PROXY protocol`],
     ['a lower-case method', 'get / HTTP/1.1\r\n\r\n', 'it does not begin with a method in capitals, such as GET'],
     [
       'a space in the URL',
@@ -140,6 +144,8 @@ describe('a connection', { timeout: 60_000 }, () => {
       const response = await send(bytes.replace('ORG', shop.id).replace('KEY', shop.key))
       assert.deepEqual(statuses(response), [400])
       assert.ok(response.includes(`{"message":"This is not a valid HTTP request: ${flaw}`), response)
+      const logged = `"msg":"This is not a valid HTTP request: ${flaw}`
+      await until('its line in the log', () => billing.server.logLines().some((one) => one.includes(logged)))
     })
   }
 
