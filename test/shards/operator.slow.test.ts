@@ -66,6 +66,26 @@ test('a change is made on the shard of its organization, and a new project is fo
   assert.deepEqual(audit, [{ source: '127.0.0.1' }])
 })
 
+test('the caller is the one that HAProxy names, whatever it says in Forwarded', { skip }, async () => {
+  const from = ['X-Forwarded-For', '192.0.2.9', 'Forwarded', 'for=192.0.2.1']
+  const given = { method: 'POST', headers: ['Authorization', `Bearer ${key}`, ...from], body: { id: 'a-named' } }
+  await ok(send(agent, installation.operatorUrl, '/admin/v1/organizations/a-shop/projects', given))
+  const audit = await installation.shards.a.cluster.query(
+    `select source from audit_log where action = 'project.created' and target = 'project a-named'`,
+  )
+  assert.deepEqual(audit, [{ source: '192.0.2.9' }])
+})
+
+test('headers up to MAX_HEADER_BYTES, and the refusal of larger ones by Tundish', { skip }, async () => {
+  const withHeader = (length: number) => {
+    const headers = ['Authorization', `Bearer ${key}`, 'X-Long', 'x'.repeat(length)]
+    return send(agent, installation.operatorUrl, '/admin/v1/organizations/a-shop', { headers })
+  }
+  assert.equal((await withHeader(15_800)).status, 200)
+  const { status, headers } = await withHeader(17_000)
+  assert.deepEqual([status, headers['x-error-code']], [431, 'headers_too_large'])
+})
+
 test('421 for what concerns all shards; by the name of a shard it is asked of this one', { skip }, async () => {
   const { status, code } = await ask('/organizations')
   assert.deepEqual([status, code], [421, 'concerns_all_shards'])
