@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readConfig } from '../../../src/config.ts'
-import { CTRL_C, noTerminal, openTerminal, tundish } from '../../support/cli.ts'
+import { CTRL_C, noTerminal, openTerminal, succeeded, tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
+import { line, textOf } from '../../support/imports.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { titled } from '../../support/titled.ts'
@@ -49,6 +50,10 @@ describe('a start', () => {
     const env = { DATA_DIR: join(folder, 'other'), PORT: '0', ADMIN_PORT: '0' }
     await tundishAgain(['org', 'create', 'other'], env)
     await tundishAgain(['project', 'create', 'demo', '--org', 'other'], env)
+    // With a profile the data of the demo counts as imported, which takes ten seconds; its key is what cannot be made.
+    const file = join(folder, 'profile.ndjson')
+    writeFileSync(file, textOf([line.profile()]))
+    await succeeded(tundishAgain(['import', '--project', 'demo', file], env))
     const { code, stderr } = await tundish(['serve', '--demo'], env)
     assert.deepEqual([code, stderr.split('\n').length], [1, 2], stderr)
   })
