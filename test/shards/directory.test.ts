@@ -11,12 +11,13 @@ import { follow } from '../../src/operations/shards/follow.ts'
 import { readShards } from '../../src/operations/shards/shard.ts'
 import { tundish } from '../support/cli.ts'
 import { runStatement } from '../support/postgres.ts'
+import { tundishAgain } from '../support/resident.ts'
 import { until } from '../support/time.ts'
 import { setUpShards } from './databases.ts'
 
 const { folder, settings, masterKey, databases, envOf, write, create, withApp } = setUpShards()
 
-const directory = () => tundish(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
+const directory = () => tundishAgain(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
 const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex').toUpperCase()
 
@@ -46,13 +47,13 @@ test('a HAProxy that runs gets the maps without --follow too, and one that does 
   const haproxy = await emptyHaproxy(socket, commands)
   const words = ['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--haproxy', socket]
   try {
-    const { code } = await tundish(words)
+    const { code } = await tundishAgain(words)
     assert.equal(code, 0)
     assert.match(commands.join(''), /^add map \S+organizations\.map north-org north;add map \S+ south-org south$/m)
   } finally {
     await haproxy.stop()
   }
-  const { code, stdout } = await tundish(words)
+  const { code, stdout } = await tundishAgain(words)
   assert.equal(code, 1)
   assert.match(stdout, /^The maps could not be loaded: connect ENOENT \S+haproxy\.sock$/m)
 })
@@ -229,13 +230,20 @@ test('2 for settings that do not fit together', async () => {
     assert.match(stderr, sentence)
   }
   rmSync(join(settings, 'west.env'))
-  const nowhere = await tundish(['shards', 'directory', '--in', join(folder, 'nowhere'), '--to', join(folder, 'maps')])
+  const nowhere = await tundishAgain([
+    'shards',
+    'directory',
+    '--in',
+    join(folder, 'nowhere'),
+    '--to',
+    join(folder, 'maps'),
+  ])
   assert.deepEqual(
     [nowhere.code, nowhere.stderr],
     [2, `${join(folder, 'nowhere')} cannot be used: it does not exist (ENOENT).\n`],
   )
   const words = ['shards', 'move', 'north-org', '--in', settings, '--from', 'north', '--to', 'east']
-  const { code, stderr } = await tundish(words)
+  const { code, stderr } = await tundishAgain(words)
   assert.equal(code, 2)
   assert.match(stderr, /There is no shard "east": the shards are north, south/)
 })

@@ -20,9 +20,9 @@ let last: Promise<unknown> = Promise.resolve()
 
 /**
  * Runs `tundish ARGUMENTS...` like `tundish` of cli.ts, but without starting a program and without standard input. Logging is off,
- * because a line is written up to 50 ms later, during the output of the next command.
+ * because a line is written up to 50 ms later, during the output of the next command: `LOG_LEVEL: undefined` is for a refusal.
  */
-export async function tundishAgain(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+export async function tundishAgain(args: string[], env: Record<string, string | undefined> = {}): Promise<Outcome> {
   const running = last.then(() => run(args, { ...PROGRAM_ENV, LOG_LEVEL: 'silent', ...env }))
   last = running.catch(() => {})
   try {
@@ -43,7 +43,7 @@ export async function killResident(): Promise<void> {
   await exit
 }
 
-async function run(args: string[], env: Record<string, string>): Promise<Outcome> {
+async function run(args: string[], env: Record<string, string | undefined>): Promise<Outcome> {
   try {
     resident ??= start()
     return await outcomeOf(await resident, { args, env })

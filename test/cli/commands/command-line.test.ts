@@ -109,14 +109,14 @@ describe('the command line', () => {
     ['project', 'create', 'x'],
   ]) {
     test(`2 and a sentence for ${args.join(' ')}`, async () => {
-      const { code, stdout, stderr } = await tundish(args, { DATA_DIR: folder })
+      const { code, stdout, stderr } = await tundishAgain(args, { DATA_DIR: folder })
       assert.deepEqual([code, stdout], [2, ''])
       assert.match(stderr, /error: .+\n/)
     })
   }
 
   test('2 with every mistake in the settings at once', async () => {
-    const { code, stderr } = await tundish(['org', 'list'], {
+    const { code, stderr } = await tundishAgain(['org', 'list'], {
       PORT: '80a',
       LOG_LEVEL: 'loud',
       MASTER_KEY: 'short',
@@ -142,13 +142,13 @@ describe('the command line', () => {
     const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
     try {
       // A file where the folder should be.
-      const { code, stdout, stderr } = await tundish(['org', 'create', 'acme'], {
+      const { code, stdout, stderr } = await tundishAgain(['org', 'create', 'acme'], {
         ...env,
         DATA_DIR: import.meta.filename,
       })
       assert.deepEqual([code, stdout], [2, ''])
       assert.match(stderr, /^\/.+ cannot be used: .*E[A-Z]+\)?\.\n$/)
-      assert.match((await tundish(['org', 'list'], env)).stdout, /no organization/)
+      assert.match((await tundishAgain(['org', 'list'], env)).stdout, /no organization/)
     } finally {
       await database.drop()
     }

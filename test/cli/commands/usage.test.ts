@@ -40,9 +40,11 @@ test('settings come from --env-file, unless the environment has them', async () 
   assert.match(stdout, new RegExp(`^${ORGANIZATION} `, 'm'), stderr)
 })
 
+/** A list with the settings of a file, whose LOG_LEVEL is refused. */
+const listWith = (file: string) => tundishAgain(['--env-file', file, 'org', 'list'], { ...env, LOG_LEVEL: undefined })
+
 test('a # within an unquoted value of --env-file belongs to it, as systemd reads the file', async () => {
   const file = join(temporaryFolder(), 'tundish.env')
-  const { LOG_LEVEL: _level, ...rest } = env
   for (const [text, value] of [
     ['a#b', 'a#b'],
     ['a"#b # a comment', 'a"#b'],
@@ -50,17 +52,16 @@ test('a # within an unquoted value of --env-file belongs to it, as systemd reads
     ['a # a comment', 'a'],
   ]) {
     writeFileSync(file, `LOG_LEVEL=${text}\n`)
-    const { stderr } = await tundish(['--env-file', file, 'org', 'list'], rest)
+    const { stderr } = await listWith(file)
     assert.match(stderr, new RegExp(`^LOG_LEVEL must be one of .*, got "${value}"\\.`), text)
   }
 })
 
 test('--env-file reads its first setting behind a byte order mark, and refuses UTF-16', async () => {
   const file = join(temporaryFolder(), 'tundish.env')
-  const { LOG_LEVEL: _level, ...rest } = env
   const refusal = async (text: string, encoding: BufferEncoding) => {
     writeFileSync(file, text, encoding)
-    return (await tundish(['--env-file', file, 'org', 'list'], rest)).stderr
+    return (await listWith(file)).stderr
   }
   assert.match(await refusal('\ufeffLOG_LEVEL=loud\n', 'utf8'), /^LOG_LEVEL must be one of .*, got "loud"\./)
   for (const text of ['\ufeffLOG_LEVEL=loud\n', 'LOG_LEVEL=loud\n'])
@@ -69,10 +70,9 @@ test('--env-file reads its first setting behind a byte order mark, and refuses U
 
 test('--env-file refuses a line that is no setting, without its text, and takes comments and values of several lines', async () => {
   const file = join(temporaryFolder(), 'tundish.env')
-  const { LOG_LEVEL: _level, ...rest } = env
   const refusal = async (text: string) => {
     writeFileSync(file, text)
-    return (await tundish(['--env-file', file, 'org', 'list'], rest)).stderr
+    return (await listWith(file)).stderr
   }
   const first = '\r\n  # comment\n; comment\nexport A = "one\nDATABASE_URL: two\nthree" # comment\n'
   assert.match(await refusal(`${first}LOG_LEVEL=loud`), /^LOG_LEVEL must be one of .*, got "loud"\./)

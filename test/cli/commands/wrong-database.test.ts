@@ -295,7 +295,8 @@ describe('a database that was made before 1.0', () => {
     ['restore', BEFORE_1_0.file, '--without-erasures', '--accounts', 'none'],
   ]) {
     test(`2 and one sentence for ${command[0]}`, async () => {
-      const { code, stdout, stderr } = await tundish(command, { ...env, MASTER_KEY: BEFORE_1_0.masterKey })
+      const run = command[0] === 'serve' ? tundish : tundishAgain
+      const { code, stdout, stderr } = await run(command, { ...env, MASTER_KEY: BEFORE_1_0.masterKey })
       assert.deepEqual([code, stdout, stderr], [2, '', `${BEFORE_READING.join(' ')}\n`])
     })
   }

@@ -12,6 +12,7 @@ import { openTlsProxy } from '../../lib/pg/tls-proxy.ts'
 import { tundish } from '../../support/cli.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import { openProxy } from '../../support/proxy.ts'
+import { tundishAgain } from '../../support/resident.ts'
 import { contents, fill, type Installation, install, kept } from './installations.ts'
 
 const version = await toolVersion('pg_dump')
@@ -40,7 +41,7 @@ describe('with pg_dump on the PATH', { skip }, () => {
     await migrate(url)
     target = await install()
     const env = { DATABASE_URL: url, DATA_DIR: target.folder, MASTER_KEY: target.env.MASTER_KEY! }
-    source = { ...target, env, db: openDb({ url, applicationName: 'test' }), run: (...args) => tundish(args, env) }
+    source = { ...target, env, db: openDb({ url, applicationName: 'test' }), run: (...args) => tundishAgain(args, env) }
     await fill(source)
     file = join(target.folder, 'archive.backup')
   })
@@ -118,7 +119,7 @@ describe('with pg_dump on the PATH', { skip }, () => {
       const address = `${proxy.url.replace('@', '@127.0.0.1:1,')}?target_session_attrs=read-write`
       const env = { ...source.env, DATABASE_URL: address }
       const path = join(target.folder, 'hosts.backup')
-      const { code, stdout, stderr } = await tundish(['backup', path, '--json'], env)
+      const { code, stdout, stderr } = await tundishAgain(['backup', path, '--json'], env)
       assert.deepEqual([code, stderr], [0, ''])
       assert.equal(JSON.parse(stdout).format, 'postgresql')
     } finally {
