@@ -6,6 +6,7 @@ import { createKey } from '../../src/core/tenants/secret-keys.ts'
 import { followProject } from '../../src/data/figures/follow.ts'
 import { beginState } from '../../src/data/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import type { Statement } from '../../src/lib/pg/types.ts'
 import type { Billing, Organization } from '../support/billing.ts'
 import { addUnit } from '../support/credits.ts'
 import { addRow, type Columns, insert } from '../support/data.ts'
@@ -164,17 +165,18 @@ export async function contentsOf(db: Db, ...tenants: Pick<Tenant, 'organization'
 }
 
 // Made once, because no test changes the tables.
-let contents: Promise<string> | undefined
+let contents: Promise<Statement> | undefined
 
-/** The query of all rows: $1 are the organizations, $2 the projects. */
-async function makeContents(db: Db): Promise<string> {
+/** The query of all rows: $1 are the organizations, $2 the projects. Named, because planning it takes far longer than its rows. */
+async function makeContents(db: Db): Promise<Statement> {
   const tables = await db.query<{ name: string; condition: string }>(OWNED_TABLES)
   if (tables.length < 20) throw new Error(`Only ${tables.length} tables belong to tenants?`)
   const rows = tables.map(
     ({ name, condition }) => `select '${name}' as name, t::text as value from ${name} t where ${condition}`,
   )
-  return `select coalesce(string_agg(name || value, E'\\n' order by name, value), '') as rows
+  const text = `select coalesce(string_agg(name || value, E'\\n' order by name, value), '') as rows
     from (${rows.join(' union all ')}) all_rows`
+  return { name: 'contents of tenants', text }
 }
 
 // Without the rate buckets, the last use of keys, what they read last and the counts of what they wrote, which change with requests.
