@@ -8,10 +8,12 @@ const PATIENCE_MS = 120_000
 
 /** Waits until `done` returns true, for `maxMs` at most; returns whether it did. */
 export async function eventually(done: () => boolean | Promise<boolean>, maxMs = PATIENCE_MS): Promise<boolean> {
-  const end = performance.now() + maxMs
+  const begin = performance.now()
   while (!(await done())) {
-    if (performance.now() > end) return false
-    await sleep(20)
+    const waitedMs = performance.now() - begin
+    if (waitedMs > maxMs) return false
+    // Rarer the longer it takes: most conditions are requests, which cost more than the wait.
+    await sleep(Math.min(20 + waitedMs / 20, 100))
   }
   return true
 }
