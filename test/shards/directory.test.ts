@@ -17,8 +17,10 @@ import { setUpShards } from './databases.ts'
 
 const { folder, settings, masterKey, databases, envOf, write, create, withApp } = setUpShards()
 
-const directory = () => tundishAgain(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
-const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
+const maps = join(folder, 'maps')
+const runShards = (...words: string[]) => tundishAgain(['shards', ...words])
+const directory = () => runShards('directory', '--in', settings, '--to', maps, '--json')
+const mapOf = (name: string) => readFileSync(join(maps, `${name}.map`), 'utf8')
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex').toUpperCase()
 
 test('the maps have every organization, and every key by its hash, with the shard', async () => {
@@ -45,15 +47,15 @@ test('a HAProxy that runs gets the maps without --follow too, and one that does 
   const socket = join(folder, 'haproxy.sock')
   const commands: string[] = []
   const haproxy = await emptyHaproxy(socket, commands)
-  const words = ['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--haproxy', socket]
+  const words = ['directory', '--in', settings, '--to', maps, '--haproxy', socket]
   try {
-    const { code } = await tundishAgain(words)
+    const { code } = await runShards(...words)
     assert.equal(code, 0)
     assert.match(commands.join(''), /^add map \S+organizations\.map north-org north;add map \S+ south-org south$/m)
   } finally {
     await haproxy.stop()
   }
-  const { code, stdout } = await tundishAgain(words)
+  const { code, stdout } = await runShards(...words)
   assert.equal(code, 1)
   assert.match(stdout, /^The maps could not be loaded: connect ENOENT \S+haproxy\.sock$/m)
 })
@@ -68,9 +70,9 @@ test('a HAProxy that was reloaded gets the maps again: it may have read the file
   }
   const log = { info, warn: () => {}, error: () => {} }
   const first = await emptyHaproxy(socket, commands, '1')
-  const shards = readShards(settings)
   const added = () => commands.filter((one) => one.includes('organizations.map north-org north')).length
-  const following = follow({ shards, folder: join(folder, 'maps'), sockets: [socket], log, signal: stopping.signal })
+  const shards = readShards(settings)
+  const following = follow({ shards, folder: maps, sockets: [socket], log, signal: stopping.signal })
   try {
     await until('the maps to be loaded', () => isCurrent)
     const before = added()
@@ -230,20 +232,12 @@ test('2 for settings that do not fit together', async () => {
     assert.match(stderr, sentence)
   }
   rmSync(join(settings, 'west.env'))
-  const nowhere = await tundishAgain([
-    'shards',
-    'directory',
-    '--in',
-    join(folder, 'nowhere'),
-    '--to',
-    join(folder, 'maps'),
-  ])
+  const nowhere = await runShards('directory', '--in', join(folder, 'nowhere'), '--to', maps)
   assert.deepEqual(
     [nowhere.code, nowhere.stderr],
     [2, `${join(folder, 'nowhere')} cannot be used: it does not exist (ENOENT).\n`],
   )
-  const words = ['shards', 'move', 'north-org', '--in', settings, '--from', 'north', '--to', 'east']
-  const { code, stderr } = await tundishAgain(words)
+  const { code, stderr } = await runShards('move', 'north-org', '--in', settings, '--from', 'north', '--to', 'east')
   assert.equal(code, 2)
   assert.match(stderr, /There is no shard "east": the shards are north, south/)
 })
