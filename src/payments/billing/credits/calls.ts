@@ -10,18 +10,8 @@ import type { Query } from '../../../lib/pg/types.ts'
 import { shorten } from '../../../lib/text.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { type Credits, creditsFromText, formatCredits } from './amount.ts'
-import { save, type UsedKey } from './save.ts'
-import {
-  type AccountKey,
-  type Held,
-  IS_SAME,
-  isHeld,
-  KEY,
-  lockAccounts,
-  type Missing,
-  nameOf,
-  rowsOf,
-} from './store.ts'
+import { heldIn, save, type UsedKey } from './save.ts'
+import { type AccountKey, type Held, IS_SAME, KEY, lockAccounts, type Missing, nameOf, rowsOf } from './store.ts'
 
 /** The ids that a request made. */
 export interface Made {
@@ -101,10 +91,7 @@ async function callAll(
   ])
   const used: UsedKey[] = []
   const results = asks.map((ask) => callOne(ask, accounts.get(nameOf(ask))!, known, used))
-  const written = Promise.all([
-    removeUnused(query, asks, results),
-    save(query, Array.from(accounts.values()).filter(isHeld), used),
-  ])
+  const written = Promise.all([removeUnused(query, asks, results), save(query, heldIn(accounts), used)])
   commit()
   await written
   return results

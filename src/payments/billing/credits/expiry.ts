@@ -5,8 +5,8 @@ import type { Db } from '../../../lib/pg/db.ts'
 import type { Statement } from '../../../lib/pg/types.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { completeEntries } from './older-entries.ts'
-import { save } from './save.ts'
-import { isHeld, type KeyRow, keyOf, lockAccounts } from './store.ts'
+import { heldIn, save } from './save.ts'
+import { type KeyRow, keyOf, lockAccounts } from './store.ts'
 
 interface Shared {
   db: Db
@@ -33,7 +33,7 @@ export function expireDue(db: Db): Promise<number> {
     if (due.length === 0) return 0
     // Reading an account books what is due.
     const accounts = await lockAccounts(query, due.map(keyOf))
-    const written = save(query, Array.from(accounts.values()).filter(isHeld))
+    const written = save(query, heldIn(accounts))
     commit()
     await written
     return due.length

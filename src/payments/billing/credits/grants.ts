@@ -18,7 +18,7 @@ import {
 import { unknownUnit } from './calls.ts'
 import type { Cause } from './parts.ts'
 import { creditsIn, unitIn } from './requests.ts'
-import { save } from './save.ts'
+import { heldIn, save } from './save.ts'
 import { type AccountKey, isHeld, lockAccounts, nameOf } from './store.ts'
 
 // A pack of several units; more would be a mistake.
@@ -123,7 +123,7 @@ export async function grantForOrders(query: Query, orders: readonly Granting[]):
     const expiresAt = expiryAfter(held.account.now, grant.expires_after)
     held.account.grant(amount, expiresAt, 'charge', { orderId: order.order_id })
   }
-  await save(query, Array.from(accounts.values()).filter(isHeld))
+  await save(query, heldIn(accounts))
 }
 
 function shareCharged(order: Granting, amount: Credits, decimals: number): Credits {
@@ -155,7 +155,7 @@ export async function revokeShare(
   const units = (await query(READ_GRANTED, [organization_id, order_id])).map(grantedFrom)
   if (units.length === 0) return
   const keys = units.map(({ unit, external_id }) => keyOf({ ...order, external_id }, unit))
-  const accounts = Array.from((await lockAccounts(query, keys, { orderIds: [order_id] })).values()).filter(isHeld)
+  const accounts = heldIn(await lockAccounts(query, keys, { orderIds: [order_id] }))
   const makesDebt = units[0]!.makes_debt
   const takenAt = await lastMoved(query, { ...order, external_id: units[0]!.external_id }, cause)
   for (const { account } of accounts) account.setRevoked(order_id, share, { makesDebt, cause, takenAt })

@@ -5,7 +5,7 @@ import { formatCredits } from './amount.ts'
 import { noteTopUps } from './due-top-ups.ts'
 import { writeEvents } from './events.ts'
 import type { Hold, Lot } from './parts.ts'
-import { type Held, IS_SAME, KEY, rowOf } from './store.ts'
+import { type Held, IS_SAME, isHeld, KEY, type Missing, rowOf } from './store.ts'
 
 /** A key that was used now, with the response to its request. */
 export type UsedKey = {
@@ -38,6 +38,9 @@ export async function save(query: Query, all: readonly Held[], keys: readonly Us
     addEntries(query, changed),
   ])
 }
+
+/** Of accounts that were asked for, those that there are. */
+export const heldIn = (accounts: ReadonlyMap<string, Held | Missing>): Held[] => [...accounts.values()].filter(isHeld)
 
 const hasChanged = ({ change }: { change: string }) => change !== 'none'
 

@@ -11,7 +11,8 @@ import { repeat } from '../../../lib/repeat.ts'
 import type { BillingContext } from '../context.ts'
 import { formatCredits } from '../credits/amount.ts'
 import { topUpSwitchedOff } from '../credits/events.ts'
-import { isHeld, KEY, type KeyRow, keyOf, lockAccounts, rowOf } from '../credits/store.ts'
+import { heldIn } from '../credits/save.ts'
+import { KEY, type KeyRow, keyOf, lockAccounts, rowOf } from '../credits/store.ts'
 import { oneOffCharge, readChargeRequest } from '../kinds.ts'
 import { leaseMs } from '../movement/lease.ts'
 import { presentOf } from './rule.ts'
@@ -110,7 +111,7 @@ function takeDue(context: BillingContext): Promise<{ looked: number; taken: Turn
   return context.db.tx(async (query) => {
     const due = await query<KeyRow>(FIND_DUE)
     if (due.length === 0) return { looked: 0, taken: [] }
-    const accounts = [...(await lockAccounts(query, due.map(keyOf))).values()].filter(isHeld)
+    const accounts = heldIn(await lockAccounts(query, due.map(keyOf)))
     if (accounts.length === 0) return { looked: 0, taken: [] }
     const rows = accounts.map((held) => ({ ...rowOf(held), available: formatCredits(held.account.available) }))
     const judged = await query(...TAKE(rows, leaseSeconds(context)))
