@@ -48,15 +48,12 @@ export async function hold(connection: Connection, tables: TenantTable[], organi
 async function lockAll(connection: Connection, tables: TenantTable[], organization: string): Promise<void> {
   const { query } = connection
   await query(`set local lock_timeout = '${LOCK_SECONDS}s'`)
-  await query(
-    `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
-    [organization],
-  )
-  // Figures that were never computed have no row that could be locked.
-  await query(
-    `select pg_advisory_xact_lock(${LOCK_CLASS}, number) from projects where organization_id = $1 order by number`,
-    [organization],
-  )
+  // Of writes, then of figures: those that were never computed have no row that could be locked.
+  for (const lockClass of ['write_lock_class()', LOCK_CLASS])
+    await query(
+      `select pg_advisory_xact_lock(${lockClass}, number) from projects where organization_id = $1 order by number`,
+      [organization],
+    )
   const locks = tables.flatMap(({ name, condition, held }) =>
     held ? [`select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`] : [],
   )
