@@ -68,8 +68,9 @@ const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 
 /**
- * The access of the first group of the setting that the claim has, which is one group or a list, of texts or numbers; undefined if it has none. `ignoreCase` is for
- * e-mail addresses, which providers write as they were typed; of A to Z only, so that no other letter passes for one of them.
+ * The access of the first group of the setting that the claim has; undefined if it has none. The claim is one group or a list, of texts
+ * or numbers, or an object. `ignoreCase` is for e-mail addresses, which providers write as they were typed; of A to Z only, so that no other
+ * letter passes for one of them.
  */
 export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase = false } = {}): Access | undefined {
   const asCompared = ignoreCase ? lowerCase : (text: string) => text
@@ -79,13 +80,14 @@ export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase
 
 /** ZITADEL sends an object: its names are the roles, and each has an object of the organizations that give it. */
 function groupsOf(claim: unknown): string[] {
-  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (isObject(claim))
-    return Object.keys(claim as object).filter((name) => isObject((claim as Record<string, unknown>)[name]))
+  if (isObject(claim)) return Object.entries(claim).flatMap(([name, given]) => (isObject(given) ? [name] : []))
   return [claim]
     .flat()
     .filter((one) => typeof one === 'string' || typeof one === 'number')
     .map(String)
 }
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const lowerCase = (text: string) => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())

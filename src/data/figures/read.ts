@@ -27,7 +27,7 @@ export interface Question {
   test: boolean
 }
 
-/** What is asked of figures of whole days, whatever the metrics. */
+/** The part of a question that says which records count: the projects, the days and the filters. */
 export type QuestionOfDays = Pick<Question, 'projects' | 'from' | 'to' | 'filters' | 'test'>
 
 export type { Filter }

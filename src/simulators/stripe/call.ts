@@ -78,7 +78,7 @@ export function text(call: Call, name: string): string | undefined {
   throw invalid(`Invalid string: ${name}`, { param: name })
 }
 
-/** The call with the fields of a parameter in place of its own parameters; undefined if the parameter has none. */
+/** A call whose parameters are the fields of this parameter; undefined if the parameter has none. */
 export function within(call: Call, name: string): Call | undefined {
   const given = call.params[name]
   return typeof given === 'object' && !Array.isArray(given) ? { ...call, params: given } : undefined
