@@ -3,9 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { readDirectory } from '../../src/operations/shards/follow.ts'
+import { readShards } from '../../src/operations/shards/shard.ts'
 import { freePort, PROGRAM_ENV, type ServerProcess, startProcess } from '../support/cli.ts'
 import { type Cluster, openCluster } from '../support/cluster.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
@@ -99,6 +103,24 @@ export async function openInstallation(): Promise<Installation> {
     await close()
     throw error
   }
+}
+
+/**
+ * Waits until the maps in HAProxy have everything that the shards have now. A response cannot show it: HAProxy asks the
+ * shards in turn for what it does not know, and one of them has it.
+ */
+export async function mapsLoaded({ settings, maps }: Pick<Installation, 'settings' | 'maps'>): Promise<void> {
+  const { organizations, projects, keys } = await readDirectory(readShards(settings), maps)
+  const expected = Object.entries({ organizations, projects, keys })
+  await until('HAProxy to have the maps', async () => {
+    for (const [name, places] of expected) {
+      const socket = connect(join(maps, '../haproxy.sock'))
+      socket.write(`show map ${join(maps, `${name}.map`)}\n`)
+      const lines = (await textOf(socket)).split('\n').map((line) => line.split(' ').slice(1).join(' '))
+      if ([...places].some(([id, shard]) => !lines.includes(`${id} ${shard}`))) return false
+    }
+    return true
+  })
 }
 
 const hostOf = (url: string) => new URL(url).host

@@ -12,7 +12,7 @@ import { fillShop } from '../failover/shop.ts'
 import { spawnTundish } from '../support/cli.ts'
 import { until } from '../support/time.ts'
 import { HAPROXY, WITHOUT_HAPROXY } from './haproxy-path.ts'
-import { type Installation, type Name, openInstallation } from './installation.ts'
+import { type Installation, mapsLoaded, type Name, openInstallation } from './installation.ts'
 import { afterOutage, type Loads, makeOutages } from './outages.ts'
 import { measureSpread } from './spread.ts'
 import { runSuite } from './suite.ts'
@@ -48,7 +48,7 @@ async function run(installation: Installation): Promise<number> {
   }
   const shop = shops.get('a')!
   await addSessions(installation, shop, Number(values.records))
-  await until('HAProxy to know every key', async () => (await reads([...shops.values()])).every((code) => code === 200))
+  await mapsLoaded(installation)
   print(`Three shops on three shards. ${values.records} sessions in "${shop.organizationId}". Load: ${load()}.`)
 
   const all = [...shops].map(([name, one]) => ({ name, clients: startClients(one) }))
@@ -78,15 +78,6 @@ async function run(installation: Installation): Promise<number> {
   ]
   print(broken.length === 0 ? 'Nothing was lost, charged twice, missed or repeated.' : `Broken:\n${broken.join('\n')}`)
   return broken.length === 0 ? 0 : 1
-}
-
-function reads(shops: Shop[]): Promise<number[]> {
-  return Promise.all(
-    shops.map(async ({ url, projectKey }) => {
-      const response = await fetch(`${url}/public/v1/products`, { headers: { 'Service-Secret': projectKey } })
-      return response.status
-    }),
-  )
 }
 
 /** Sessions of a project, so that a move has something to copy. */

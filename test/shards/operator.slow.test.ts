@@ -10,7 +10,7 @@ import { succeeded, tundish } from '../support/cli.ts'
 import { type Json, ok, send, sendBytes } from '../support/server.ts'
 import { until } from '../support/time.ts'
 import { HAPROXY } from './haproxy-path.ts'
-import { type Installation, NAMES, openInstallation } from './installation.ts'
+import { type Installation, mapsLoaded, NAMES, openInstallation } from './installation.ts'
 
 const skip = HAPROXY ? false : 'needs HAProxy'
 const agent = new Agent()
@@ -26,7 +26,7 @@ before(async () => {
   const words = ['operator', 'create', '--name', 'Ada', '--scope', 'write', '--key-file', file]
   await succeeded(tundish(['shards', 'run', '--in', installation.settings, '--', ...words]))
   key = readFileSync(file, 'utf8').trim()
-  await until('the maps', async () => (await ask('/projects/c-shop-app')).status === 200)
+  await mapsLoaded(installation)
 })
 after(async () => {
   agent.destroy()

@@ -8,8 +8,7 @@ import { table } from '../../bench/table.ts'
 import { lastServer } from '../../src/lib/embedded/server.ts'
 import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
-import { until } from '../support/time.ts'
-import { type Installation, NAMES, type Name } from './installation.ts'
+import { type Installation, mapsLoaded, NAMES, type Name } from './installation.ts'
 
 // Divisible by one, two and three.
 const ORGANIZATIONS = 6
@@ -50,7 +49,7 @@ interface Sample {
 export async function measureSpread(installation: Installation): Promise<number> {
   const shops = new Map<number, Shop[]>()
   for (const count of [1, 2, 3]) shops.set(count, await fillShards(installation, count))
-  await until('HAProxy to know every key', () => knowsAll([...shops.values()].flat()))
+  await mapsLoaded(installation)
   for (const { send } of LOADS) for (const all of shops.values()) await sendAll(all, 5, send)
   const idle = await measureIdle(installation)
   process.stdout.write(`${ORGANIZATIONS} organizations, each with one request at a time. Load: ${load()}.\n`)
@@ -81,15 +80,6 @@ async function fillShards({ shards, url }: Installation, count: number): Promise
     shops.push({ url, ...(await fillShop(env, `of-${count}-${n}`)) })
   }
   return shops
-}
-
-/** HAProxy sends a key that it does not know to the shards in turn, so each key is tried more often than there are shards. */
-async function knowsAll(shops: Shop[]): Promise<boolean> {
-  for (let n = 0; n <= NAMES.length; n += 1) {
-    const statuses = await Promise.all(shops.map(statusOfPage))
-    if (statuses.some((status) => status !== 200)) return false
-  }
-  return true
 }
 
 async function sendAll(shops: Shop[], requests: number, send: Request): Promise<void> {
