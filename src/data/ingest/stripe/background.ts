@@ -7,7 +7,7 @@ import { NotPermitted, ProviderError } from '../../../payments/providers/provide
 import { Interrupted } from '../load.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { contextFor, failureOf, runImport, type Seen, Stopped } from './run.ts'
+import { contextFor, failureOf, type RunOptions, runImport, type Seen, Stopped } from './run.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
@@ -18,6 +18,8 @@ type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | '
 const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.
 const AT_ONCE = 2
+// Then an import leaves its place to those that wait: the lists of a large account take hours.
+const TURN_MS = 5 * 60_000
 // Some seconds. Notifications are tried again by themselves, and the next ones of the account wait for these.
 const REFRESH_TRIES = 5
 
@@ -29,17 +31,27 @@ export function carryOutImports(app: Shared): () => Promise<void> {
   const running = new Map<string, Promise<void>>()
   const seen = new Map<string, Seen>()
   const options = { pauseMs: PAUSE_MS, failure: 'Looking for imports from Stripe failed.' }
+  let waiting = 0
   const stop = repeat(app, options, async (signal) => {
+    let left = 0
+    // Those that were not run for the longest time are first.
     for (const state of await backgroundStates(app.db.query)) {
       const name = JSON.stringify([state.organizationId, state.projectId, state.merchantId])
-      if (running.size >= AT_ONCE || running.has(name)) continue
+      if (running.has(name)) continue
+      if (running.size >= AT_ONCE) {
+        left += 1
+        continue
+      }
       const events: Seen = seen.get(name) ?? new Map()
       seen.set(name, events)
+      const endMs = app.clock.monotonicMs() + TURN_MS
+      const hasTurn = () => waiting === 0 || app.clock.monotonicMs() < endMs
       running.set(
         name,
-        carryOut(app, state, events, signal).finally(() => running.delete(name)),
+        carryOut(app, state, { seen: events, hasTurn, signal }).finally(() => running.delete(name)),
       )
     }
+    waiting = left
   })
   return async () => {
     await stop()
@@ -47,8 +59,11 @@ export function carryOutImports(app: Shared): () => Promise<void> {
   }
 }
 
+type Running = Pick<RunOptions, 'seen' | 'hasTurn' | 'signal'>
+
 /** Continues an import, unless another process does. Never rejects. */
-async function carryOut(app: Shared, due: ImportState, seen: Seen, signal: AbortSignal): Promise<void> {
+async function carryOut(app: Shared, due: ImportState, options: Running): Promise<void> {
+  const { signal } = options
   const about = { project: due.projectId, merchant_account: due.merchantId }
   try {
     const held = await holdImport(app.db, due)
@@ -56,7 +71,7 @@ async function carryOut(app: Shared, due: ImportState, seen: Seen, signal: Abort
     try {
       const state = await findState(held.query, due)
       if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
-        await goOn(app, held, state, seen, signal).catch((error) => giveUp(held, state, error, signal))
+        await goOn(app, held, state, options).catch((error) => giveUp(held, state, error, signal))
     } finally {
       await held.release()
     }
@@ -67,12 +82,13 @@ async function carryOut(app: Shared, due: ImportState, seen: Seen, signal: Abort
   }
 }
 
-async function goOn(app: Shared, held: Held, state: ImportState, seen: Seen, signal: AbortSignal): Promise<void> {
+async function goOn(app: Shared, held: Held, state: ImportState, options: Running): Promise<void> {
+  const { signal } = options
   const about = { project: state.projectId, merchant_account: state.merchantId }
   const onRejected = (line: string) => app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
   const provider = await app.providers.of(state.organizationId, 'stripe', state.merchantId)
   const source = await openSource(app, state, signal, { takeTurn: provider?.takeTurn?.bind(provider) })
-  await runImport(app, held, source, state, { signal, once: true, seen, onRejected }).finally(() => source.close())
+  await runImport(app, held, source, state, { ...options, once: true, onRejected }).finally(() => source.close())
 }
 
 /** Whether an import ended without a failure: by a lost or frozen connection to the database, or by a stop. */

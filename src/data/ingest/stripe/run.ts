@@ -26,6 +26,8 @@ export interface RunOptions {
   once?: boolean
   /** The events that earlier runs of the import have read. */
   seen?: Seen
+  /** Whether lists are read further. Asked after each batch. */
+  hasTurn?: () => boolean
 }
 
 /** The ids of events that may be listed again, and when they were created, in seconds. */
@@ -44,7 +46,7 @@ const LATE_SECONDS = 20
 export const FIRST_STEP = STEPS[0]!.name
 const fromTheStart = () => ({ step: FIRST_STEP, after: null, tally: emptyTally() })
 
-/** Thrown when the import was stopped by an operator. */
+/** Thrown when the import was stopped by an operator, or leaves its place to another one. */
 export class Stopped extends Error {}
 
 /**
@@ -121,6 +123,7 @@ async function readList(run: Run, step: Step): Promise<void> {
     await countStored(app, context, step.name, lines)
     state.tally.read += objects.length
     await savePlace(run, { after: objects.at(-1)!.id })
+    if (run.options.hasTurn?.() === false) throw new Stopped()
   }
 }
 

@@ -195,6 +195,41 @@ test('an outage of Stripe does not end an import that follows an account, and is
   await admin.call('DELETE', path('outage'))
 })
 
+test('imports of two large accounts leave a third one its turn, and continue where they were', async (t) => {
+  const begun: string[] = []
+  let customers = 0
+  const stripeApiUrl = await serveInPlace(t, async (request, response) => {
+    const key = request.headers.authorization!.replace('Bearer ', '')
+    const url = new URL(request.url!, simulator.url)
+    const isEndless = key !== TEST_KEY && url.pathname === '/v1/customers'
+    if (isEndless && !url.searchParams.has('starting_after')) begun.push(key)
+    if (isEndless) url.searchParams.delete('starting_after')
+    const passed = await fetch(url, { headers: { authorization: `Bearer ${TEST_KEY}` } })
+    const body = (await passed.json()) as Json
+    if (isEndless) {
+      body.has_more = true
+      body.data = Array.from({ length: 100 }, () => ({ ...body.data[0], id: `cus_${++customers}` }))
+    }
+    response.writeHead(passed.status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(body))
+  })
+  const large = { first: 'sk_test_large1', second: 'sk_test_large2' }
+  for (const [name, key] of Object.entries({ ...large, third: TEST_KEY })) {
+    await connect(name, key)
+    await admin.call('POST', path(name), { follow: true })
+  }
+  // Each time it is read, five minutes have passed.
+  let nowMs = 0
+  const clock = { ...impatient(), monotonicMs: () => (nowMs += 300_000) }
+  t.after(carryOutImports({ ...events.app, clock, config: { ...events.app.config, stripeApiUrl } }))
+  await until('the third account', async () => (await status('third')) === 'following')
+  const read = async () => (await admin.call('GET', path('first'))).body.read
+  const before = await read()
+  await until('more of the first account', async () => (await read()) > before)
+  assert.deepEqual(begun.toSorted(), Object.values(large))
+  for (const name of ['first', 'second', 'third']) await admin.call('DELETE', path(name))
+})
+
 test('an account without new events is asked for events alone', async (t) => {
   const read: string[] = []
   const stripeApiUrl = await passOn(t, (url) => read.push(url))
