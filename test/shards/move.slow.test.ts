@@ -1,18 +1,18 @@
 // Moves an organization between two servers under charges: nothing is lost or charged twice, and a move that was killed goes on.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Shop } from '../failover/clients.ts'
 import { fillShop } from '../failover/shop.ts'
-import { type ServerProcess, spawnTundish, startProcess, succeeded, tundish } from '../support/cli.ts'
+import { type ServerProcess, startProcess, succeeded, tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { type Json, ok } from '../support/server.ts'
 import { openSimulator } from '../support/simulators.ts'
 import { until } from '../support/time.ts'
+import { freeze } from './frozen-mover.ts'
 import { openLogicalCluster, settingsOf } from './installation.ts'
 import { tablesWith } from './traces.ts'
 
@@ -217,15 +217,8 @@ async function againAfterDeadlock(work: () => Promise<unknown>): Promise<void> {
 }
 
 test('a move that was killed is begun anew, and the first shard accepts the keys if it cannot be', async () => {
-  const mover = spawnTundish(wordsOfMove('a', 'b'), {}, ['ignore', 'ignore', 'pipe'])
-  // Its keys have ended by then.
-  const ended = async () => {
-    const [row] = await clusters['a']!.query(`select value from instance where name = 'move shop'`)
-    return row !== undefined && row['value']!.includes('null')
-  }
-  await until('the keys to end', ended)
-  mover.kill('SIGKILL')
-  await once(mover, 'close')
+  const mover = await freeze(settings, 'when its keys have ended', 'a', 'b')
+  await mover.end('SIGKILL')
   await until('the doctor to see that nothing moves it', async () => (await shardsFinding('a')).level === 'failed')
   const { message, fix } = await shardsFinding('a')
   assert.match(

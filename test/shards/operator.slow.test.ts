@@ -8,7 +8,6 @@ import { loadMaps, readMaps } from '../../src/operations/shards/haproxy.ts'
 import { fillShop } from '../failover/shop.ts'
 import { succeeded, tundish } from '../support/cli.ts'
 import { type Json, ok, send, sendBytes } from '../support/server.ts'
-import { until } from '../support/time.ts'
 import { HAPROXY } from './haproxy-path.ts'
 import { type Installation, mapsLoaded, NAMES, openInstallation } from './installation.ts'
 
@@ -59,7 +58,8 @@ test('organizations and projects are found on their shards', { skip }, async () 
 
 test('a change is made on the shard of its organization, and a new project is found', { skip }, async () => {
   await ok(ask('/organizations/b-shop/projects', { method: 'POST', body: { id: 'b-second' } }))
-  await until('the new project', async () => (await ask('/projects/b-second')).status === 200)
+  await mapsLoaded(installation)
+  assert.equal((await ask('/projects/b-second')).status, 200)
   const audit = await installation.shards.b.cluster.query(
     `select source from audit_log where action = 'project.created' and target = 'project b-second'`,
   )
@@ -106,14 +106,15 @@ test('the dashboard is that of the shard in the host name; without one all are s
 test('503 for an organization and its projects while it moves', { skip }, async () => {
   const { cluster } = installation.shards.c
   await cluster.query(`insert into instance (name, value) values ('move c-shop', '{"to": "a", "keys": {}}')`)
-  await until('the move to be seen', async () => (await ask('/organizations/c-shop')).status === 503)
+  await mapsLoaded(installation)
   for (const path of ['/organizations/c-shop', '/projects/c-shop-app', '/projects/c-shop-app/state']) {
     const { status, code } = await ask(path)
     assert.deepEqual([status, code], [503, 'database_unavailable'])
   }
   assert.equal((await ask('/organizations/a-shop')).status, 200)
   await cluster.query(`delete from instance where name = 'move c-shop'`)
-  await until('the organization to be back', async () => (await ask('/projects/c-shop-app')).status === 200)
+  await mapsLoaded(installation)
+  assert.equal((await ask('/projects/c-shop-app')).status, 200)
 })
 
 test('the operator’s side is not on the public address, nor the public one on the operator’s', { skip }, async () => {

@@ -7,6 +7,7 @@ import { storeFees } from '../../src/payments/providers/fees.ts'
 import { storeEntries, storePayout } from '../../src/payments/providers/payouts.ts'
 import { type ServerProcess, startProcess, tundish } from '../support/cli.ts'
 import { openStripeSimulator, TEST_KEY } from '../support/simulators.ts'
+import { until } from '../support/time.ts'
 import { SIDES, type Side, setUpPair } from './pair.ts'
 
 const stripe = await openStripeSimulator()
@@ -97,6 +98,10 @@ const countsOn = async (side: Side) => {
   return Object.fromEntries(TABLES.map((table, n) => [table, counts[n]]))
 }
 
+// Those of `writeAll`, and the notification.
+const WAITING = `pg_stat_activity where wait_event_type = 'Lock'
+  and (application_name = 'test' or query like '%insert into pending_notifications%')`
+
 for (const [step, from, to] of [
   ['Copying the rest', 'a', 'b'],
   ['Waiting for the directories', 'b', 'a'],
@@ -108,8 +113,7 @@ for (const [step, from, to] of [
     const begin = async () => {
       status = notify(from, `evt_of_${from}`)
       writes = writeAll(from)
-      const first = await Promise.race([status, writes, new Promise((resolve) => setTimeout(resolve, 500, 'waiting'))])
-      assert.equal(first, 'waiting')
+      await until('all to wait', async () => (await numberOf(from, WAITING)) === 4)
     }
     await moveWhile(step, begin, [from, to])
     assert.deepEqual([await status, await writes], [503, ['moving', 'moving', 'moving']])
