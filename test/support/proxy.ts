@@ -1,5 +1,6 @@
 // A TCP proxy before the database of a URL, which a test can cut or freeze.
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import { freePort } from './cli.ts'
 
 export interface DatabaseProxy {
   /** The URL of the database through the proxy. */
@@ -42,8 +43,9 @@ export async function openProxy(databaseUrl: string, cutAt?: { pattern: RegExp |
       server.on('error', reject).listen(port, '127.0.0.1', () => resolve(server)),
     )
   }
-  let server = await listen(0)
-  const { port } = server.address() as AddressInfo
+  // For `mend`: a port that the system gave out may be taken by then.
+  const port = await freePort()
+  let server = await listen(port)
   return {
     url: Object.assign(new URL(databaseUrl), { host: `127.0.0.1:${port}`, search: '' }).href,
     async cut() {

@@ -6,6 +6,7 @@ import { type PrimerSimulatorOptions, startPrimerSimulator } from '../../src/sim
 import type { Simulator, SimulatorOptions } from '../../src/simulators/run.ts'
 import { startSimulator } from '../../src/simulators/server.ts'
 import { type StripeSimulatorOptions, startStripeSimulator } from '../../src/simulators/stripe/server.ts'
+import { freePort } from './cli.ts'
 import { temporaryFolder } from './folder.ts'
 
 export const silent = pino({ level: 'silent' })
@@ -68,7 +69,8 @@ export async function openPrimerSimulator(more: Partial<PrimerSimulatorOptions> 
 async function open(begin: (given: SimulatorOptions & { fsync: boolean }) => Promise<Simulator>) {
   const ledgerFile = join(temporaryFolder(), 'ledger.ndjson')
   const start = (port: number) => begin({ ledgerFile, port, log: silent, fsync: false })
-  let running = await start(0)
+  // For a restart: a port that the system gave out may be taken by then.
+  let running = await start(await freePort())
   const { url } = running
   return {
     url,
