@@ -13,7 +13,7 @@ interface Shared {
 // A clock that goes ahead and back between two readings is not noticed, therefore the repair is also run at intervals.
 // Stamps and the sync horizon do not depend on this: see `src/core/lists/horizon.ts`.
 const EVERY_MS = 2_000
-// Covers the round trip, and small continuous corrections of clocks.
+// Covers small continuous corrections of clocks.
 const TOLERANCE_MS = 1_000
 
 /**
@@ -27,12 +27,14 @@ export function watchClock(
 ): () => Promise<void> {
   let isRepaired = false
   let sinceRepair = 0
-  let last: { databaseMs: number; monotonicMs: number } | undefined
+  let last: { databaseMs: number; endedMs: number } | undefined
   return repeat({ clock, log }, { pauseMs: EVERY_MS, failure: 'The database’s clock could not be read.' }, async () => {
+    const beganMs = clock.monotonicMs()
     const [row] = await db.query('select extract(epoch from db_clock()) * 1000 as ms')
-    const now = { databaseMs: Number(row!.ms), monotonicMs: clock.monotonicMs() }
-    const behindMs = last ? now.monotonicMs - last.monotonicMs - (now.databaseMs - last.databaseMs) : 0
-    last = now
+    const databaseMs = Number(row!.ms)
+    // From the end of one reading to the beginning of the next: however late a response comes, as much has passed at least.
+    const behindMs = last ? beganMs - last.endedMs - (databaseMs - last.databaseMs) : 0
+    last = { databaseMs, endedMs: clock.monotonicMs() }
     if (behindMs > TOLERANCE_MS) {
       log.warn({ behind_ms: Math.round(behindMs) }, 'The database’s clock was set back.')
       isRepaired = false
