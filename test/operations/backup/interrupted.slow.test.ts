@@ -5,11 +5,9 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, spawnTundish } from '../../support/cli.ts'
+import { until } from '../../support/time.ts'
 import { contents, type Installation, kept, openInstallations } from './installations.ts'
-
-const PATIENCE_MS = 20_000
 
 const { source, target, file } = await openInstallations('night.backup')
 // Much to read and little to store, so that there is a middle.
@@ -18,11 +16,6 @@ await source.db.query(`
   select 'app', 'e' || i, repeat(md5(i::text), 1000), now(), now() from generate_series(1, 6000) i`)
 
 const start = ({ env }: Installation, ...args: string[]) => spawnTundish(args, env)
-
-async function until(what: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + PATIENCE_MS; !(await what()); await sleep(20))
-    if (performance.now() > end) throw new Error('It never happened.')
-}
 
 async function end(program: ChildProcess, signal: NodeJS.Signals): Promise<[code: number | null, said: string]> {
   let said = ''
@@ -38,7 +31,7 @@ describe('a backup', () => {
   const left = () => readdirSync(source.folder).filter((name) => name.startsWith('night'))
   const begin = async () => {
     const program = start(source, 'backup', file, '--format', 'tundish')
-    await until(() => left().some((name) => statSync(join(source.folder, name)).size > 0))
+    await until('the backup to write', () => left().some((name) => statSync(join(source.folder, name)).size > 0))
     return program
   }
 
@@ -86,7 +79,7 @@ describe('a restore', () => {
     const bytes = readFileSync(file)
     const program = start(target, 'restore', '-', '--without-erasures')
     program.stdin.write(bytes.subarray(0, bytes.length / 2))
-    await until(async () => (await atWork()).some((statement) => statement.startsWith('copy')))
+    await until('the restore to load', async () => (await atWork()).some((statement) => statement.startsWith('copy')))
     return program
   }
 
@@ -102,7 +95,7 @@ describe('a restore', () => {
       const before = await contents(target.db)
       const [, said] = await end(await begin(), signal)
       assert.equal(said, signal === 'SIGKILL' ? '' : 'Interrupted: nothing was changed.\n')
-      await until(async () => (await atWork()).length === 0)
+      await until('its end', async () => (await atWork()).length === 0)
       assert.deepEqual(await contents(target.db), before)
     })
   }

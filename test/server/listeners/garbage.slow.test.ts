@@ -20,7 +20,7 @@ const WARM_UP = 500
 // Some garbage does last: of what is under way while two young collections pass. It makes one, or none.
 const MAX_MAJOR = 2
 
-describe('a server under load', { timeout: 120_000 }, () => {
+describe('a server under load', { timeout: 600_000 }, () => {
   let billing: Billing
   let shop: Organization
   let server: ServerProcess

@@ -1,6 +1,6 @@
 // Many notifications at once: they are stored first, each object is read once, and charges keep their part of the account's rate.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { holding } from '../../support/database.ts'
@@ -16,19 +16,22 @@ const REFUNDS = 12
 test('charges during a burst of refunds in Stripe’s dashboard are not refused, and all refunds arrive', async () => {
   const paid = await Promise.all(Array.from({ length: REFUNDS / 4 }, () => setup.charged()))
   const { user } = await setup.charged()
-  // Four refunds of each payment: two notifications each.
-  for (const { charge } of paid)
-    for (let n = 0; n < 4; n += 1) await setup.stripe.control('/refunds', { charge, amount: 100 })
   const found = async () => {
     const [row] = await setup.billing.db.query(`select count(*) as n from refunds where origin = 'provider'`)
     return Number(row!.n)
   }
-  let charges = 0
-  for (; (await found()) < REFUNDS; charges += 1) {
-    const { status, body, text } = await setup.shop.charge(user, { idempotency_key: `during ${charges}` })
-    assert.deepEqual([status, body.checkout_status], [200, 'succeeded'], text)
+  const chargeUntilFound = async () => {
+    for (let charges = 0; (await found()) < REFUNDS; charges += 1) {
+      const { status, body, text } = await setup.shop.charge(user, { idempotency_key: `during ${charges}` })
+      assert.deepEqual([status, body.checkout_status], [200, 'succeeded'], text)
+    }
   }
-  assert.ok(charges > 0)
+  // Four refunds of each payment: two notifications each.
+  const refund = async () => {
+    for (const { charge } of paid)
+      for (let n = 0; n < 4; n += 1) await setup.stripe.control('/refunds', { charge, amount: 100 })
+  }
+  await Promise.all([chargeUntilFound(), refund()])
   await until('the last refund', async () => (await found()) === REFUNDS)
 })
 
@@ -37,9 +40,9 @@ const CHANGES = 10
 
 const send = (event: object) => sendTo(setup.account.eventsUrl, event)
 
-async function sendTo(url: string, event: object): Promise<number> {
+async function sendTo(url: string, event: object, secret = setup.account.secret): Promise<number> {
   const body = JSON.stringify(event)
-  const header = signature(body, [setup.account.secret], Math.floor(Date.now() / 1000))
+  const header = signature(body, [secret], Math.floor(Date.now() / 1000))
   const headers = { 'content-type': 'application/json', 'stripe-signature': header }
   return (await fetch(url, { method: 'POST', headers, body })).status
 }
@@ -65,11 +68,10 @@ async function subscriber(client: Stripe) {
   }
 }
 
-const handled = async (events: { id: string }[]) => {
-  const [row] = await setup.billing.db.query(
-    'select count(*) as n from provider_notifications where notification_id = any($1)',
-    [events.map(({ id }) => id)],
-  )
+const handled = async (events: { id: string }[], { query } = setup.billing.db) => {
+  const [row] = await query('select count(*) as n from provider_notifications where notification_id = any($1)', [
+    events.map(({ id }) => id),
+  ])
   return Number(row!.n)
 }
 
@@ -155,16 +157,25 @@ test('an object that Stripe does not serve delays the other notifications of a f
   await until('the refund', async () => !(await setup.isActive(user)))
 })
 
-test('a stop does not wait for an object that Stripe serves slowly, which is read again later', async () => {
-  await setup.stripe.control('/faults/clear')
-  await until('the rest to be handled', async () => (await pending()) === 0)
-  const { env, url } = setup.billing.server
-  const other = await startTestServer(env)
-  const path = '/v1/subscriptions/sub_slow'
-  await setup.stripe.control('/faults', { method: 'GET', path, kind: 'slow', ms: 20_000 })
-  const event = eventOf('evt_slow', UPDATED, { id: 'sub_slow', object: 'subscription' })
-  assert.equal(await sendTo(setup.account.eventsUrl.replace(url, other.url), event), 200)
-  await other.stop()
-  assert.match(other.logLines().join('\n'), /Notifications were not handled\./)
-  await until('it to be read again', async () => (await handled([event])) === 1)
+const TAKEN = 'select from pending_notifications where lease_until is not null'
+
+describe('a stop', () => {
+  // Its server would handle what the one that stops has stored.
+  const idle = setUpStripeShop({ isFollowed: true, worker: false })
+
+  test('does not wait for an object that Stripe serves slowly, which is read again later', async () => {
+    const { env, url } = idle.billing.server
+    const { db } = idle.billing
+    const first = await startTestServer(env)
+    const path = '/v1/subscriptions/sub_slow'
+    await idle.stripe.control('/faults', { method: 'GET', path, kind: 'slow', ms: 20_000 })
+    const event = eventOf('evt_slow', UPDATED, { id: 'sub_slow', object: 'subscription' })
+    assert.equal(await sendTo(idle.account.eventsUrl.replace(url, first.url), event, idle.account.secret), 200)
+    await until('it to be taken', async () => (await db.query(TAKEN)).length > 0)
+    await first.stop()
+    assert.match(first.logLines().join('\n'), /Notifications were not handled\./)
+    const second = await startTestServer(env)
+    await until('it to be read again', async () => (await handled([event], db)) === 1)
+    await second.stop()
+  })
 })

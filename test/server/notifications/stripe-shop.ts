@@ -11,13 +11,16 @@ import {
 } from '../../support/stripe-billing.ts'
 import { until } from '../../support/time.ts'
 
-/** For the tests of a file: the organization on its own server and simulator. `isFollowed`: its project follows the account. */
-export function setUpStripeShop({ isFollowed = false } = {}) {
+/**
+ * For the tests of a file or a `describe`: the organization on its own server and simulator. `isFollowed`: its project follows the
+ * account. `worker`: whether the server does background work.
+ */
+export function setUpStripeShop({ isFollowed = false, worker = true } = {}) {
   let billing: StripeBilling
   let shop: Organization
   let account: StripeAccount
   before(async () => {
-    billing = await startStripeBilling()
+    billing = await startStripeBilling({}, { worker })
     shop = await billing.organization()
     account = await connectStripe(billing, shop)
     if (isFollowed) await followByNotifications(billing, shop)

@@ -62,7 +62,7 @@ describe('a worker', LONG, () => {
     const received = Promise.all(responses)
     const early = await Promise.race([received.then(() => 'all'), sleep(1000, 'some')])
     process.kill(frozen!, 'SIGKILL')
-    const statuses = (await Promise.race([received, sleep(10_000, [])])).map(({ status }) => status)
+    const statuses = (await received).map(({ status }) => status)
     for (const client of clients) client.close()
     assert.equal(early, 'some')
     assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200])

@@ -62,10 +62,7 @@ test('a new worker that cannot serve replaces no other', async () => {
   await billing.db.query(`insert into schema_migrations (version, name, breaking) values (9999, 'tomorrow', true)`)
   supervisor.kill('SIGHUP')
   const sentence = (text: string) => workers.log.find(({ msg }) => msg?.includes(text))
-  for (let n = 0; !sentence('migrated by a newer Tundish: 9999 (tomorrow)'); n++) {
-    assert.ok(n < 200)
-    await sleep(50)
-  }
+  await until('the refusal', () => sentence('migrated by a newer Tundish: 9999 (tomorrow)') !== undefined)
   assert.match(
     sentence('tomorrow')!.msg!,
     /^The restart stopped, and the remaining workers keep running, because a new one cannot start: /,
@@ -80,10 +77,7 @@ test('a new worker that cannot serve replaces no other', async () => {
 test('a process without workers logs that it has none, and continues', async () => {
   const server = await startProcess(workers.billing.server.env)
   server.process.kill('SIGHUP')
-  for (let n = 0; !server.log.some(({ msg }) => msg?.startsWith('SIGHUP restarts the workers')); n++) {
-    assert.ok(n < 100)
-    await sleep(50)
-  }
+  await until('the notice', () => server.log.some(({ msg }) => msg?.startsWith('SIGHUP restarts the workers')))
   assert.equal((await fetch(`${server.url}/health/ready`)).status, 200)
   await server.stop()
   assert.deepEqual(await server.ended, { code: 0, signal: null })

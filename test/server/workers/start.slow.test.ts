@@ -100,8 +100,11 @@ describe(titled('a signal while "serve --workers" starts', noProc), { ...LONG, s
     const starting = start(env, ['--workers', '1'])
     const { pid } = starting.child
     await until('a worker is forked', () => descendants(pid!).length > 0)
-    process.kill(descendants(pid!)[0]!, 'SIGINT')
-    setTimeout(() => process.kill(pid!, 'SIGINT'), 200)
+    const [worker] = descendants(pid!)
+    process.kill(worker!, 'SIGINT')
+    // Unless it ignores signals already.
+    await until('its end', () => !isAlive(worker!) || starting.output.stdout.includes('A worker is ready.'))
+    process.kill(pid!, 'SIGINT')
     assert.deepEqual([await starting.ended, starting.output.stderr], [{ code: 0, signal: null }, ''])
   })
 })

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { divide } from '../../../src/server/workers/shares.ts'
+import { until } from '../../support/time.ts'
 import { openClient, openWorkers, sendUntilStopped, type Workers } from './workers.ts'
 
 const LONG = { timeout: 240_000 }
@@ -105,8 +106,13 @@ describe('metrics', LONG, () => {
     for (const client of clients) client.close()
   }
 
+  /** Waits until this many are counted: of a worker that has no time for a second, the last look has only what it had told before. */
+  const untilCounted = (times: number) =>
+    until(`${times} lookups to be counted`, async () => lookups(await scrape())[0] === times)
+
   test('are the sums over all workers, whichever worker responds', async () => {
     await askAll(40)
+    await untilCounted(40)
     const looks = await Promise.all([scrape(), scrape(), scrape(), scrape()])
     for (const text of looks) assert.deepEqual(lookups(text), [40])
     const [text] = looks
@@ -149,12 +155,12 @@ describe('metrics', LONG, () => {
     await workers.untilLogged('All workers are new.')
     assert.deepEqual(lookups(await scrape()), [40])
     await askAll(20)
-    assert.deepEqual(lookups(await scrape()), [60])
+    await untilCounted(60)
     const [victim] = workers.pids()
     process.kill(victim!, 'SIGKILL')
     await workers.untilLogged('A worker is ready.', 5)
     // All that was counted before the last look is there.
     assert.deepEqual(lookups(await scrape()), [60])
-    assert.equal(values(await scrape(), 'process_resident_memory_bytes').length, 2)
+    await until('both workers', async () => values(await scrape(), 'process_resident_memory_bytes').length === 2)
   })
 })
