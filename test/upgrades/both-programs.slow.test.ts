@@ -194,10 +194,8 @@ async function assertTold(url: string, kinds: Record<string, number>): Promise<v
   await client.connect()
   const rows = async (text: string) => (await client.query(text)).rows
   try {
-    await until(
-      'every delivery',
-      async () => (await rows(`select from webhook_deliveries where status = 'pending'`)).length === 0,
-    )
+    const left = `select from events where pending union all select from webhook_deliveries where status = 'pending'`
+    await until('every delivery', async () => (await rows(left)).length === 0)
     const ids = (await rows('select id::text from events')).map(({ id }) => id)
     assert.deepEqual(receiver.arrivals.map(({ headers }) => headers['webhook-id']).toSorted(), ids.toSorted())
     const told = await rows(
