@@ -1,7 +1,7 @@
 // An OpenID Connect provider on loopback, with people who can be removed, and faults in what it issues.
 import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { freePort } from '../../support/cli.ts'
 
 interface Account {
   name: string
@@ -42,8 +42,8 @@ export async function openProvider() {
   const server: Server = createServer((request, response) => {
     if (!state.takenOver?.(request, response)) handle(request, response)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const port = (server.address() as AddressInfo).port
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   const issuer = `http://127.0.0.1:${port}`
 
   async function serve(redirectUris: string[]): Promise<void> {

@@ -1,7 +1,7 @@
 // A small server that speaks the part of Airwallex's API that the adapter uses, in memory. Tokens of consents decide what happens.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../../support/cli.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of the API.
 type Json = Record<string, any>
@@ -154,8 +154,8 @@ export async function openAirwallex() {
     await new Promise<void>((done) => server.listen(port, '127.0.0.1', done))
     return server
   }
-  let server = await listen(0)
-  const { port } = server.address() as AddressInfo
+  const port = await freePort()
+  let server = await listen(port)
   const stop = async () => {
     const closed = new Promise((done) => server.close(done))
     server.closeAllConnections()
