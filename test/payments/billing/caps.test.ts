@@ -110,14 +110,20 @@ test('a cap counts what was charged in its period before it was set, and money t
   await shop.charge(user, { amount: '15' })
   await shop.charge(user, { amount: '30', currency_code: 'EUR' })
   await shop.charge(declined, { amount: '15' })
-  const began = await shop.charge(pending, { amount: '4', idempotency_key: 'p' })
-  assert.equal(began.body.checkout_status, 'processing')
-  await cap(shop, 'organization', 'month', 'USD', 20)
-  assert.deepEqual(await usedOf(shop), [['', 19]])
-  refused(
-    await shop.charge(user, { amount: '1.01' }),
-    reached('organization would exceed the cap of 20.00 USD a month'),
-  )
+  // No look can end it until then.
+  await billing.simulator.stop()
+  try {
+    const began = await shop.charge(pending, { amount: '4', idempotency_key: 'p' })
+    assert.equal(began.body.checkout_status, 'processing')
+    await cap(shop, 'organization', 'month', 'USD', 20)
+    assert.deepEqual(await usedOf(shop), [['', 19]])
+    refused(
+      await shop.charge(user, { amount: '1.01' }),
+      reached('organization would exceed the cap of 20.00 USD a month'),
+    )
+  } finally {
+    await billing.simulator.start()
+  }
   const ended = await settled(() => shop.charge(pending, { amount: '4', idempotency_key: 'p' }))
   assert.notEqual(ended.body.checkout_status, 'succeeded')
   assert.equal((await shop.charge(user, { amount: '5' })).status, 200, 'the declined charge took no money')
