@@ -28,10 +28,8 @@ describe('the endpoint responds', () => {
   })
 
   test('200 through the whole rotation of a secret at Stripe', async () => {
-    // What is refused is not found in the list of events meanwhile.
-    await setup.billing.db.query(
-      "update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'",
-    )
+    // What is refused is not found in the list of events then.
+    await setup.putOffReading()
     const arrived = async (what: string) => {
       const { user, charge } = await charged()
       await setup.stripe.control('/refunds', { charge })

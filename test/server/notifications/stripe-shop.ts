@@ -49,6 +49,7 @@ export function setUpStripeShop({ isFollowed = false, worker = true } = {}) {
       return { user, orderId, charge: movement!.id }
     },
     followByNotifications: () => followByNotifications(billing, shop),
+    putOffReading: () => putOffReading(billing.db),
     isActive: async (user: string): Promise<boolean> => (await shop.consumables(user))[0].is_active,
   }
 }
@@ -61,6 +62,11 @@ async function followByNotifications({ db }: StripeBilling, shop: Organization):
      values ($1, $2, $3, '{"follow": true}', false, 'following', 'events', db_clock(), $4, db_clock(), db_clock())`,
     [shop.id, shop.projectId, NOTIFIED_MERCHANT, JSON.stringify(emptyTally())],
   )
+  await putOffReading(db)
+}
+
+/** The server does not read the list of events for half an hour: the end of a reading under way would set another time. */
+async function putOffReading(db: StripeBilling['db']): Promise<void> {
   await until('no reading of the list of events to be under way', async () => {
     const rows = await db.query(`
       update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'

@@ -144,6 +144,8 @@ describe('by notification', () => {
   })
 
   test('a card that its bank or its owner has renewed is shown as it is now, and reported by the next charge', async () => {
+    // In the list is the event of the saving.
+    await setup.putOffReading()
     await setup.stripe.control('/events', { isOff: true })
     const { external_id: user, ...card } = await setup.account.customerWithCard('pm_card_visa', 'renewed')
     const shown = async () => {
