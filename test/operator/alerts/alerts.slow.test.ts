@@ -11,7 +11,7 @@ import { tundish } from '../../support/cli.ts'
 import { insert } from '../../support/data.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import { ok, type Project, startTestServer } from '../../support/server.ts'
-import { setDatabaseClock } from '../../support/time.ts'
+import { setDatabaseClock, until } from '../../support/time.ts'
 import { startMailServer } from './mail-server.ts'
 
 let status = 204
@@ -394,11 +394,20 @@ test('a mail server that never ends its reply is left at the deadline, and when 
     const late = await sendMail(settings, 'owner@example.com', SIMPLE, { deadlineMs: 500 })
     assert.deepEqual([late.status, late.error], [undefined, 'The mail server did not respond in time.'])
     await put('alerts/low', low)
-    await alertsOnce(server.app, AbortSignal.timeout(2000))
-    const [message] = (await list('alert-messages')).filter((one: { status: string }) => one.status === 'pending')
+    const stalled = Promise.withResolvers<void>()
+    mail.state.onStall = stalled.resolve
+    const stop = new AbortController()
+    const stopped = alertsOnce(server.app, stop.signal)
+    const pending = async () =>
+      (await list('alert-messages')).filter((one: { status: string }) => one.status === 'pending')
+    await stalled.promise
+    await until('the other messages to be sent', async () => (await pending()).length === 1)
+    stop.abort()
+    await stopped
+    const [message] = await pending()
     assert.deepEqual([message.destination_id, message.attempts, message.error], ['owner', 0, null])
   } finally {
-    mail.state.stalls = false
+    Object.assign(mail.state, { stalls: false, onStall: undefined })
   }
   await twice()
   assert.deepEqual(

@@ -12,6 +12,8 @@ export interface Mail {
 interface State {
   refuses: boolean
   stalls: boolean
+  /** Called when a mail is held up by `stalls`. */
+  onStall?: (() => void) | undefined
   /** How long it examines a mail that it has taken before it says so. */
   examinesMs: number
   asksForPassword?: boolean
@@ -54,6 +56,7 @@ function talk(socket: Socket, mails: Mail[], state: State): void {
       // A reply that never ends, of which a line comes now and then.
       const timer = setInterval(() => say('250-wait'), 50)
       socket.on('close', () => clearInterval(timer))
+      state.onStall?.()
     } else if (verb === 'MAIL' && state.asksForPassword) say('530 5.7.0 Authentication Required')
     else if (verb === 'MAIL') say(state.refuses ? '451 not now, someone@example.com' : '250 ok')
     else if (verb === 'RCPT') {
