@@ -17,6 +17,8 @@ const settings = { url: receiver.url, kinds: [], enabled: true }
 await billing.db.tx((query) => createEndpoint(query, organization.projectId, settings, { allowPrivate: true }))
 
 const { admin } = billing.server
+/** The ids of the events that arrived: one may come twice, when its receiver was too slow to say so. */
+const arrivedIds = () => receiver.arrivals.map(({ headers }) => headers['webhook-id'])
 
 test('find a person, see their charge and its timeline, refund it, send an event again', async () => {
   const customer = await organization.customer({ profileId: 'profile-ada' })
@@ -46,7 +48,7 @@ test('find a person, see their charge and its timeline, refund it, send an event
 
   const kinds = ['charge.succeeded', 'consumable.granted', 'refund.succeeded', 'consumable.revoked']
   // The order's own events, not the transaction's, which is another object.
-  assert.ok(await eventually(() => receiver.arrivals.length === kinds.length + 1))
+  assert.ok(await eventually(() => new Set(arrivedIds()).size === kinds.length + 1))
   let timeline: { what: string; detail: Record<string, string> }[] = []
   const complete = await eventually(async () => {
     const { body } = await admin(path)
@@ -67,12 +69,12 @@ test('find a person, see their charge and its timeline, refund it, send an event
   const events = timeline.filter(({ what }) => what === 'event')
   assert.deepEqual(events.map(({ detail }) => detail.type).sort(), [...kinds].sort())
 
-  const again = await admin(`/projects/${organization.projectId}/events/${events[0]!.detail.event_id}/send`, {
-    method: 'POST',
-  })
+  const sent = events[0]!.detail.event_id!
+  const arrivals = () => arrivedIds().filter((id) => id === sent).length
+  const before = arrivals()
+  const again = await admin(`/projects/${organization.projectId}/events/${sent}/send`, { method: 'POST' })
   assert.deepEqual(again.body, { endpoints: 1 })
-  assert.ok(await eventually(() => receiver.arrivals.length === kinds.length + 2))
-  assert.equal(receiver.arrivals.at(-1)!.headers['webhook-id'], events[0]!.detail.event_id)
+  assert.ok(await eventually(() => arrivals() > before))
 })
 
 test('a charge with an unknown outcome is listed as stuck, with the calls that were made', async () => {

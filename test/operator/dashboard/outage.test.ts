@@ -5,6 +5,7 @@ import { pages } from '../../../src/operator/dashboard/routes.ts'
 import { startDashboard } from '../../support/dashboard.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
+import { until } from '../../support/time.ts'
 
 const database = await freshDatabase()
 const proxy = await openProxy(database.url)
@@ -46,10 +47,7 @@ test('503 with a message and a link to try again for every page, form and sign-i
   } finally {
     await proxy.mend()
   }
-  for (let tries = 0; (await visit('/', { cookie })).status !== 200; tries += 1) {
-    assert.ok(tries < 100, 'the page does not come back')
-    await dashboard.server.app.clock.sleep(100)
-  }
+  await until('the page to come back', async () => (await visit('/', { cookie })).status === 200)
 })
 
 test('a form that was refused leads back to its page, and to no other host', async () => {
