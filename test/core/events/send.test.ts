@@ -4,6 +4,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
 import { resolverFor, type SendOptions, send } from '../../../src/core/events/send.ts'
+import { freePort } from '../../support/cli.ts'
 import { startReceiver } from '../../support/receiver.ts'
 
 const target = await startReceiver()
@@ -64,9 +65,7 @@ test('of several addresses the private ones are left out', async () => {
 test('a missing response has a reason: refused connection, unknown name, deadline, broken response', async () => {
   const reason = async (url: string, options: Partial<SendOptions> = {}) =>
     (await post(url, { allowPrivate: true, ...options })).error
-  const free = await startReceiver()
-  await free.close()
-  assert.equal(await reason(free.url), 'The connection was refused.')
+  assert.equal(await reason(`http://127.0.0.1:${await freePort()}`), 'The connection was refused.')
   const plain = target.url.replace('http:', 'https:')
   assert.equal(await reason(plain), 'The TLS connection could not be made.')
   const unknown = async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))
