@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../src/lib/clock.ts'
 import { openDb } from '../../src/lib/pg/db.ts'
 
-const PATIENCE_MS = 120_000
+const PATIENCE_MS = 300_000
 
 /** Waits until `done` returns true, for `maxMs` at most; returns whether it did. */
 export async function eventually(done: () => boolean | Promise<boolean>, maxMs = PATIENCE_MS): Promise<boolean> {
