@@ -142,14 +142,19 @@ test('waits as long as Retry-After says after 429, and loses nothing', async () 
         return response
       },
     })
-    for (let n = 0; n < 201; n += 1) tundish.identify({ id: `p${n}`, created_at })
-    await tundish.flush()
-    const refused = calls.findIndex(({ status }) => status === 429)
+    let people = 0
+    let refused = -1
+    // A busy machine may take longer for each call than the key has to wait.
+    for (let round = 0; refused < 0 && round < 20; round += 1) {
+      for (const most = people + 201; people < most; people += 1) tundish.identify({ id: `p${people}`, created_at })
+      await tundish.flush()
+      refused = calls.findIndex(({ status }) => status === 429)
+    }
     assert.ok(refused > 0, 'no call was refused')
     const [before, next] = calls.slice(refused)
     assert.ok(before!.wait >= 1000 && next!.at - before!.at >= before!.wait, `${next!.at - before!.at} ms`)
     const [{ n }] = (await limited.db.query('select count(*) n from profiles')) as [{ n: string }]
-    assert.equal(Number(n), 201)
+    assert.equal(Number(n), people)
   } finally {
     await limited.stop()
   }

@@ -64,6 +64,18 @@ export async function untilLocked(query: Query, part = '', seconds = 0): Promise
   })
 }
 
+/** Waits until no connection to this database has an advisory lock of a class. PostgreSQL frees those of a killed process some moments later. */
+export async function untilUnlocked(query: Query, lockClass: number): Promise<void> {
+  await until(`the locks of class ${lockClass} to be free`, async () => {
+    const held = await query(
+      `select 1 from pg_locks where locktype = 'advisory' and classid = $1
+         and database = (select oid from pg_database where datname = current_database())`,
+      [lockClass],
+    )
+    return held.length === 0
+  })
+}
+
 // The rate buckets of keys change with every request.
 const USAGE = 'key_usage'
 

@@ -39,19 +39,22 @@ describe('a sync by windows', () => {
       const [row] = await server.db.query(`select to_char(db_clock(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`)
       return row!.now!
     }
-    const writing = writers(project, written, ['a', 'b', 'c'], 2500)
-    await Promise.all([
-      follow(good, writing),
-      follow(open, writing, () => open.openStep()),
-      follow(naive, writing, () => naive.step(clock)),
-    ])
+    // The naive one misses nothing where a machine that stalls lets it read before and after all writers alone.
+    for (let n = 0; naive.missing(written).length === 0; n += 1) {
+      assert.ok(n < 5, 'Without the horizon the test finds nothing: it cannot fail.')
+      const writing = writers(project, written, [`a${n}`, `b${n}`, `c${n}`], 2500)
+      await Promise.all([
+        follow(good, writing),
+        follow(open, writing, () => open.openStep()),
+        follow(naive, writing, () => naive.step(clock)),
+      ])
+      await naive.step(clock)
+    }
     await good.catchUp(written)
     await open.openStep()
     assert.ok(written.all.size > 60, `Only ${written.all.size} changes were written.`)
     good.check(written)
     assert.deepEqual(open.missing(written), [], 'Changes were missed by windows without an end.')
-    await naive.step(clock)
-    assert.ok(naive.missing(written).length > 0, 'Without the horizon the test finds nothing: it cannot fail.')
   })
 
   test('continues when the clock is set back by an hour and later returns', async () => {

@@ -7,7 +7,7 @@ import { importRecords } from '../../../src/data/ingest/load.ts'
 import type { Progress } from '../../../src/data/ingest/progress.ts'
 import { Refusal } from '../../../src/lib/errors.ts'
 import { openDb } from '../../../src/lib/pg/db.ts'
-import { untilLocked } from '../../support/database.ts'
+import { untilLocked, untilUnlocked } from '../../support/database.ts'
 import { line, openImports, textOf } from '../../support/imports.ts'
 import { until } from '../../support/time.ts'
 import { assertCounted } from './counters.ts'
@@ -23,12 +23,7 @@ const profiles = (count: number, more: object = {}) =>
 
 /** Waits until no import works in the database: a statement under way may take a moment to notice. */
 async function quiet(): Promise<void> {
-  await until('imports to give their locks back', async () => {
-    const busy = await imports.rows(
-      `select 1 from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and classid = 7486`,
-    )
-    return busy.length === 0
-  })
+  await untilUnlocked(imports.db.query, 7486)
 }
 
 test('broken off while it reads: nothing', async () => {

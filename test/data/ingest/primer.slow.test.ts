@@ -5,8 +5,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import { spawnTundish, succeeded, tundish } from '../../support/cli.ts'
+import { untilUnlocked } from '../../support/database.ts'
 import { load } from '../../support/imports.ts'
 import { PRIMER_MERCHANT, setUpPrimerShop } from '../../support/primer-billing.ts'
+import { until } from '../../support/time.ts'
 
 const setup = setUpPrimerShop()
 let made = 0
@@ -198,15 +200,17 @@ describe('import primer', () => {
   test('an import that was killed continues, and its sums agree', async () => {
     for (let n = 0; n < 5; n++) await paid('tok_visa', { customerId: `killed-${n}` })
     // The import reads its first month, and dies while it waits for the next one.
-    await setup.primer.control('/faults', { method: 'GET', path: '/payments/.*', kind: 'error_before', times: 3 })
+    await setup.primer.control('/faults', { method: 'GET', path: '/payments/.*', kind: 'error_before', times: 1000 })
     const child = spawnTundish(args(), setup.billing.server.env, 'ignore')
     const place = () =>
       setup.billing.db.query(
         `select place ->> 'since' as at from api_imports where source like 'primer %' and status = 'running'`,
       )
-    while ((await place())[0]?.at == null) await new Promise((resolve) => setTimeout(resolve, 20))
+    await until('the first month to be read', async () => (await place())[0]?.at != null)
     child.kill('SIGKILL')
     await once(child, 'exit')
+    await untilUnlocked(setup.billing.db.query, 7487)
+    await setup.primer.control('/faults/clear')
     const { code, report, stderr } = await run()
     assert.equal(code, 0, stderr)
     assert.deepEqual(report.differences, [])

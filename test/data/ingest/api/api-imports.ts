@@ -188,7 +188,7 @@ async function recordOf(server: TestServer, project: Project, wanted: string): P
 }
 
 /** Waits until the horizon of the project has passed now: a feed stamps what it writes, and an export ends at the horizon. */
-async function untilExported({ db }: TestServer, project: Project): Promise<void> {
+export async function untilExported({ db }: TestServer, project: Project): Promise<void> {
   const [row] = await db.query('select db_clock() as now')
   const now = instantFromPg(row!.now!)
   const horizon = async () =>

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { spawnTundish, tundish } from '../../../support/cli.ts'
-import { checkCopied, openShop, openTarget } from './api-imports.ts'
+import { untilUnlocked } from '../../../support/database.ts'
+import { checkCopied, openShop, openTarget, untilExported } from './api-imports.ts'
 
 const PEOPLE = Number(process.env['API_PEOPLE'] ?? 400)
 const KILLS = 20
@@ -34,10 +35,11 @@ test('a copy during writes that is killed twenty times loses nothing and counts 
   assert.ok(whole < KILLS, 'no run was killed')
   writing.abort()
   await writer
-  // The horizon may lag by a second. The first run ends the pass that was killed, the second brings what came behind it.
+  await untilUnlocked(server.db.query, 7487)
+  // The first run ends the pass that was killed, the second brings what came behind it.
   let last = { code: 0 as number | null, stdout: '', stderr: '' }
   for (let [ended, run] = [0, 0]; ended < 2; run += 1) {
-    await sleep(1100)
+    await untilExported(server, shop.source)
     last = await tundish(args, server.env)
     // With many people a run may outlast the patience of the test, which interrupts it.
     if (/The import was interrupted\./.test(last.stderr) && run < PEOPLE / 2000) continue

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { spawnTundish } from '../../../support/cli.ts'
+import { untilUnlocked } from '../../../support/database.ts'
 import { temporaryFolder } from '../../../support/folder.ts'
 import type { Project } from '../../../support/imports.ts'
 import { TEST_KEY } from '../../../support/simulators.ts'
@@ -76,6 +77,7 @@ test('at once, and killed twenty times: the same records, and the sums of the ac
   let kills = 0
   // One that got to its end begins anew at the next run.
   while (kills < KILLS) if (await runAndKill(killed)) kills += 1
+  await untilUnlocked(all.imports.db.query, 7487)
   const last = await runToEnd(killed)
   assert.deepEqual([last.status, last.differences, last.rejected], ['done', [], 0])
   assert.deepEqual(last.figures, report.figures)
