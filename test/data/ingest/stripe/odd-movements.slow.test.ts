@@ -14,7 +14,7 @@ after(() => all.close())
 const { stripe } = all
 const MASTER_KEY = randomBytes(32).toString('base64')
 const put = (...objects: object[]) => all.simulator.control('/objects', { objects })
-const month = new Date().toISOString().slice(0, 7)
+const monthOf = ({ created }: { created: number }) => new Date(created * 1000).toISOString().slice(0, 7)
 
 async function pay(amount: number): Promise<Stripe.Charge> {
   const { customer, payment_method } = await savedCard(stripe)
@@ -45,8 +45,8 @@ test('refunds that released an authorization, disputes in another currency, entr
     'txn_coin returned 5 USDC, which cannot be converted',
   ])
   assert.deepEqual(await storedSums(all, project), [
-    `chargebacks ${month} EUR: 1 4200`,
-    `payments ${month} USD: 1 5000`,
+    `chargebacks ${monthOf(dispute)} EUR: 1 4200`,
+    `payments ${monthOf(disputed)} USD: 1 5000`,
   ])
 })
 
@@ -137,13 +137,15 @@ test('a refund that failed in a later month is in both months: at first the paym
   const created = refund.created - 70 * DAY_S
   await put({ ...charge, created, refunded: true, amount_refunded: 700 }, { ...refund, created })
   await all.simulator.control(`/refunds/${refund.id}/fail`)
+  const failed = await stripe.refunds.retrieve(refund.id)
+  const failure = await stripe.balanceTransactions.retrieve(failed.failure_balance_transaction as string)
   const project = await all.imports.project()
   assert.equal((await all.run(project)).status, 'done')
-  const past = new Date(created * 1000).toISOString().slice(0, 7)
+  const past = monthOf({ created })
   const sums = await storedSums(all, project)
   assert.deepEqual(
     sums.filter((one) => one.startsWith('failed refunds') || one.startsWith(`refunds ${past}`)),
-    [`failed refunds ${month} USD: 1 700`, `refunds ${past} USD: 1 700`],
+    [`failed refunds ${monthOf(failure)} USD: 1 700`, `refunds ${past} USD: 1 700`],
   )
 })
 
