@@ -210,7 +210,7 @@ function responseOf(
 ): string {
   // Some send a list or an object in place of a text.
   const why = typeof error_description === 'string' ? error_description : JSON.stringify(error_description ?? '')
-  return `${issuer} answers "${clean(error)}"${/\w/.test(why) ? `: ${clean(why, 300)}` : '.'}`
+  return `${issuer} answers "${clean(error)}"${/[\p{L}\p{N}]/u.test(why) ? `: ${clean(why, 300)}` : '.'}`
 }
 
 /** Whether the provider fails, or limits requests: it says nothing of this one. */

@@ -377,6 +377,12 @@ test('the log has the reason of a response that is not what the standard says, a
   takeOver('/token', 400, { error: 'invalid_grant', error_description: ['The code has expired.'] })
   assert.equal((await openVisitorAt('ada')).status, 403)
   assert.equal(reason(), `${provider.issuer} answers "invalid_grant": ["The code has expired."]`)
+  takeOver('/token', 400, { error: 'invalid_grant', error_description: 'Срок действия кода истёк.' })
+  assert.equal((await openVisitorAt('ada')).status, 403)
+  assert.equal(reason(), `${provider.issuer} answers "invalid_grant": Срок действия кода истёк.`)
+  takeOver('/token', 400, { error: 'invalid_grant', error_description: [] })
+  assert.equal((await openVisitorAt('ada')).status, 403)
+  assert.equal(reason(), `${provider.issuer} answers "invalid_grant".`)
   provider.state.takenOver = undefined
   provider.state.fault = ({ nonce: _, ...claims }) => claims
   assert.equal((await openVisitorAt('ada')).status, 403)
