@@ -4,10 +4,10 @@ import type { Outcome } from '../../core/events/send.ts'
 import { hideSecrets } from '../../lib/hide-secrets.ts'
 import type { MailSettings } from '../../lib/mail-settings.ts'
 
-// The mail server has this long until it greets.
+// How long the mail server may take until it greets.
 const CONNECT_MS = 10_000
-// And this long for all of its replies: it may examine the mail before the last of them, and one that it has taken would be sent again if the
-// reply were not waited for. A server that sends a line now and then would hold up all other messages, and after the lease of the queue
+// How long all of its replies may take. The last one may be late, because the server examines the mail first; without it a mail that was
+// accepted would be sent again. A server that sends a line now and then would hold up all other messages, and after the lease of the queue
 // another process would send the mail too.
 const DEADLINE_MS = 60_000
 
@@ -75,22 +75,27 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EPROTOCOL: 'The mail server refuses the connection.',
 }
 
-// The response to an address where authentication is missing.
-const NO_AUTHENTICATION = 530
+// Authentication is missing or, if the response says so, STARTTLS.
+const REQUIRED_FIRST = 530
 
 interface MailError {
   code?: string
   /** The code of the system, where `code` is that of the library. */
   originalCode?: string
   responseCode?: number
+  response?: string
 }
 
 // Of TLS and of certificates, as `CERT_HAS_EXPIRED`; those of connections have no underscore, but one of look-ups has: `EAI_AGAIN`.
 const isOfTls = (code = '') => /^(?!EAI).*_/.test(code)
 
-function reason({ code, originalCode, responseCode }: MailError): string {
-  if (responseCode === NO_AUTHENTICATION) return 'The mail server wants a user name and a password in SMTP_URL (530).'
-  const [key, detail] = isOfTls(originalCode) ? ['ETLS', originalCode] : [code ?? '', responseCode]
+function reason({ code, originalCode, responseCode, response = '' }: MailError): string {
+  const wantsTls = responseCode === REQUIRED_FIRST && /STARTTLS/i.test(response)
+  if (responseCode === REQUIRED_FIRST && !wantsTls)
+    return 'The mail server wants a user name and a password in SMTP_URL (530).'
+  const [key, detail] = isOfTls(originalCode)
+    ? ['ETLS', originalCode]
+    : [wantsTls ? 'ETLS' : (code ?? ''), responseCode]
   const sentence = SENTENCES[key] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
   return detail === undefined ? sentence : `${sentence.slice(0, -1)} (${detail}).`
 }

@@ -378,10 +378,12 @@ test('a mail server that wants a password, or takes no connections, is not calle
   try {
     mail.state.asksForPassword = true
     assert.equal(await sent(), 'The mail server wants a user name and a password in SMTP_URL (530).')
+    Object.assign(mail.state, { asksForPassword: false, wantsTls: true })
+    assert.equal(await sent(), 'The connection to the mail server could not be encrypted (530).')
     mail.state.isBusy = true
     assert.equal(await sent(), 'The mail server refuses the connection (421).')
   } finally {
-    Object.assign(mail.state, { asksForPassword: false, isBusy: false })
+    Object.assign(mail.state, { asksForPassword: false, wantsTls: false, isBusy: false })
   }
 })
 

@@ -17,6 +17,7 @@ interface State {
   /** How long it examines a mail that it has taken before it says so. */
   examinesMs: number
   asksForPassword?: boolean
+  wantsTls?: boolean
   isBusy?: boolean
 }
 
@@ -58,6 +59,7 @@ function talk(socket: Socket, mails: Mail[], state: State): void {
       socket.on('close', () => clearInterval(timer))
       state.onStall?.()
     } else if (verb === 'MAIL' && state.asksForPassword) say('530 5.7.0 Authentication Required')
+    else if (verb === 'MAIL' && state.wantsTls) say('530 5.7.0 Must issue a STARTTLS command first')
     else if (verb === 'MAIL') say(state.refuses ? '451 not now, someone@example.com' : '250 ok')
     else if (verb === 'RCPT') {
       to = /<(.*)>/.exec(line)![1]!
