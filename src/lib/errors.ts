@@ -27,7 +27,7 @@ export class ApiError extends Error {
 /** A 400 for what a schema cannot check of a value. */
 export const invalidValue = (message: string) => new ApiError(400, 'invalid_value', message)
 
-/** The same for a parameter of a query. */
+/** A 400 for what a schema cannot check of a parameter of a query. */
 export const invalidParameter = (message: string) => new ApiError(400, 'invalid_parameter', message)
 
 /** A temporary refusal: 503 with `Retry-After`. */

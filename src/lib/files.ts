@@ -91,7 +91,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync().finally(() => folder.close())
 }
 
-/** The same at once. */
+/** Syncs a folder without yielding to other work. */
 export function syncFolderNow(path: string): void {
   const folder = openSync(path, 'r')
   try {

@@ -49,7 +49,7 @@ export abstract class ProviderDialect<
   /** Runs one call without waiting for the disk. */
   protected abstract perform(asked: Asked): Promise<Reply>
 
-  /** Runs a job that is due, and no call. */
+  /** Runs a job that is due and is not a postponed call. */
   protected abstract runJob(task: Parameters<State['schedule']>[0], target: string): void
 
   /** Runs a call that was postponed. */
@@ -92,7 +92,7 @@ export abstract class ProviderDialect<
     if (key) this.running.delete(key)
   }
 
-  /** Drops a call, which runs later; its key is in use until then. */
+  /** Drops the connection of a call, which runs later; its key is in use until then. */
   protected postpone(asked: Asked, ms: number, key: string | undefined): Reply {
     if (key) this.running.add(key)
     this.state.schedule('call', JSON.stringify(asked), ms)

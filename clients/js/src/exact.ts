@@ -1,4 +1,4 @@
-// JSON that loses nothing: amounts of the billing API are read as text, and what JSON cannot hold is not sent.
+// JSON without losses: amounts of the billing API are read as text, and values that JSON cannot hold are refused.
 
 // A quote within a JSON text is escaped, so that this matches names of properties only.
 const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded|balance|held|available|below|grants)":(-?[0-9.]+)/g
@@ -8,7 +8,7 @@ export function parseExact(text: string): unknown {
   return JSON.parse(text.replace(AMOUNTS, '"$1":"$2"'))
 }
 
-/** The JSON of a body or a record; undefined for undefined. Throws for what would be null in it, which clears a field, or empty. */
+/** The JSON of a body or a record; undefined for undefined. Throws for a value that would become null, which clears a field, or `{}`. */
 export const jsonOf = (value: unknown): string | undefined => JSON.stringify(value, unaltered)
 
 function unaltered(this: Record<string, unknown>, name: string, value: unknown): unknown {
@@ -19,7 +19,7 @@ function unaltered(this: Record<string, unknown>, name: string, value: unknown):
   return value
 }
 
-/** Of a Map, a Set or URLSearchParams, JSON is `{}`. */
+/** Whether the value becomes `{}` though it has content, as a Map, a Set or URLSearchParams. */
 const isHidden = (value: unknown) =>
   typeof value === 'object' &&
   value !== null &&

@@ -29,7 +29,7 @@ export function unwrap(
   return openWebhook(secret).verify(text, plain(headers)) as WebhookEvent
 }
 
-/** A secret that is none is an error of the program: a `WebhookVerificationError` would say that the request is forged. */
+/** A malformed secret is an error of the program: a `WebhookVerificationError` would say that the request is forged. */
 function openWebhook(secret: string): Webhook {
   try {
     // Without the line break that it may have in a file.

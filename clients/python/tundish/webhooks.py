@@ -22,7 +22,7 @@ def verify_webhook(secret: str, body: Union[str, bytes], headers: Mapping[str, s
 
 
 def _open(secret: str) -> Webhook:
-    """A secret that is none is an error of the program: a `WebhookVerificationError` would say that the request is forged."""
+    """A malformed secret is an error of the program: a `WebhookVerificationError` would say that the request is forged."""
     try:
         if _SECRET.fullmatch(secret):
             return Webhook(secret.strip())

@@ -179,8 +179,8 @@ const LISTEN =
   'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
 /**
- * The normalized address, or a 400 for one that is visibly wrong, which calls it `name` and says by `local` how to reach this machine.
- * Host names are checked at each delivery.
+ * The normalized address, or a 400 for one that is visibly wrong. Its sentence calls the address `name`, and ends with `local` where a
+ * program on this machine may be meant. Host names are checked at each delivery.
  */
 export function checkEndpointUrl(given: string, { allowPrivate }: UrlRules, name = 'url', local = LISTEN): string {
   const url = URL.canParse(given) ? new URL(given) : undefined

@@ -53,7 +53,7 @@ export function readCursor(cursor: string, binding: string): Position | undefine
   return positionOf(payload, marked ? total - MARKED : total, marked)
 }
 
-/** The 400 for a cursor that `readCursor` does not know; `or` names what else is accepted. */
+/** The 400 for a cursor that `readCursor` does not accept; `or` ends the sentence with what else is accepted. */
 export const invalidCursor = (or = '') =>
   new ApiError(
     400,
@@ -61,7 +61,7 @@ export const invalidCursor = (or = '') =>
     `cursor must be a next_cursor of this list with the same filters, unchanged${or}.`,
   )
 
-/** The JSON of a page behind its items. `next` is the cursor of the next page, if there is one. */
+/** The JSON of a page after its items. `next` is the cursor of the next page, if there is one. */
 export function afterItems(total: number, next: string | undefined): string {
   const cursor = next === undefined ? '' : `,"next_cursor":"${next}","cursor":"${next}"`
   return `],"pagination":{"has_more":${next !== undefined},"total":${total}${cursor}}}`

@@ -37,7 +37,7 @@ export interface List {
   /** Further joins for the shape's columns, none of which may change the number of rows. */
   joins: string
   maxLimit: number
-  /** By the name inside `filter[…]`, besides `updated_at.from` and `updated_at.to`, which every list has for a sync. */
+  /** By the name inside `filter[…]`. Every list also has `updated_at.from` and `updated_at.to`, for a sync. */
   filters: Record<string, Filter>
   /** A condition that applies by default, depending on the given filters; and the field of `counts` that counts its rows. */
   defaultFilter?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined

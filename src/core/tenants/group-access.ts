@@ -68,8 +68,8 @@ const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 
 /**
- * The access of the first group of the setting that the claim has; undefined if it has none. The claim is one group or a list, of texts
- * or numbers, or an object. `ignoreCase` is for e-mail addresses, which providers write as they were typed; of A to Z only, so that no other
+ * The access of the first group of the setting that the claim has; undefined if it has none. The claim is a text, a number, a list of
+ * them, or an object. `ignoreCase` is for e-mail addresses, which providers write as they were typed; of A to Z only, so that no other
  * letter passes for one of them.
  */
 export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase = false } = {}): Access | undefined {

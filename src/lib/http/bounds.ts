@@ -25,7 +25,7 @@ export interface ListenerBounds {
   sendTimeoutMs: number
 }
 
-/** The bounds that a listener without the others has too: proxies in front of it depend on them. */
+/** The bounds that proxies in front of a listener depend on. A listener may have these alone. */
 export type ProxyBounds = Pick<ListenerBounds, 'headerBytes' | 'keepAliveTimeoutMs'>
 
 export const isComplete = (bounds: ListenerBounds | ProxyBounds): bounds is ListenerBounds => 'connections' in bounds

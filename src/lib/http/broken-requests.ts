@@ -52,7 +52,7 @@ const FLAWS: Record<string, string> = {
   HPE_STRICT: CHUNKS,
   HPE_INVALID_EOF_STATE: 'the connection was closed before its end',
 }
-// What proxies send here by a wrong setting, by its first bytes.
+// What a wrongly configured proxy sends, by its first bytes.
 const PROXY_PROTOCOL = ', but with the PROXY protocol, which is not supported: let the proxy send X-Forwarded-For'
 const FOREIGN = [
   ['\x16\x03', ', but with TLS, which has to end at a proxy'],

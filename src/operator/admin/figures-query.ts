@@ -203,7 +203,7 @@ export const nowFields = {
   currency: Type.String({ description: 'Reporting currency: that of all amounts.', examples: ['USD'] }),
 }
 
-/** Of a response about days of a project. */
+/** Fields of a response about days of a project. */
 export const daysFields = {
   from: Type.String({ description: 'The first day.' }),
   to: Type.String({ description: 'The last day.' }),

@@ -93,8 +93,8 @@ export interface Act<I extends string = string, T = unknown, P extends string = 
 
 export type Operation = Reading | Change | Act
 
-// Each declares an operation, whose input has the types of its path and its schemas, and keeps its id and the type of its response for
-// those who call it in this process.
+// Each declares an operation. Its input has the types of its path and schemas; its id and the type of its response are kept for callers in
+// this process.
 export const reading = <const I extends string, T, const P extends string, Q = Fields>(
   declared: Omit<Reading<I, T, P, Q>, 'method'>,
 ): Reading<I, T> => ({ ...declared, method: 'GET' }) as Reading<I, T>

@@ -205,7 +205,7 @@ export const ordinal = (count: number) => `${count}${ENDINGS[ORDINAL.select(coun
 /** A snake_case name as words: `won_dispute` becomes `Won dispute`. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())
 
-/** The names as words, by the name: the labels of choices. */
+/** The labels of choices, by their names: `country` has `Country`. */
 export const labelsOf = <const N extends string>(...names: N[]) =>
   Object.fromEntries(names.map((name) => [name, words(name)])) as Record<N, string>
 

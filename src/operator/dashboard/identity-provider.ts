@@ -195,11 +195,11 @@ function refusalOf(error: unknown, issuer: string): Refused {
   throw error
 }
 
-/** Not all of its errors are a `ClientError`: that of a discovery document without an address of the sign-in page is none. */
+/** Not all of its errors are a `ClientError`: the one for a discovery document without the address of the sign-in page is not. */
 const isOfLibrary = (error: unknown): error is Error & { code: string } =>
   error instanceof ClientError || (error instanceof Error && /^OAUTH_/.test((error as { code?: string }).code ?? ''))
 
-/** The sentence of the cause: most errors themselves say no more than that a response is invalid. */
+/** The message of the cause, if there is one: most errors themselves say only that a response is invalid. */
 const sentenceOf = ({ message, cause }: Error): string =>
   clean((cause instanceof Error && cause.message) || message, 300)
 

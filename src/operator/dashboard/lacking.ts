@@ -8,7 +8,7 @@ import type { View } from './view.ts'
 
 const MAX_NAMED = 3
 
-/** Of which another metric counts what has no value. */
+/** The metrics whose amounts without a value are the metric `…_unvalued`. */
 type Lackable = { [M in MetricName]: M extends `${infer Name}_unvalued` ? Name : never }[MetricName]
 
 export interface Lacking {

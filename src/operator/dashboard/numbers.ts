@@ -60,7 +60,7 @@ export async function figures(view: View, metric: string, query: FigureQuery = {
   return view.filters.length === 0 ? read(metric) : readFiltered(view, metric, query, read)
 }
 
-/** Values of the whole period that a page has from elsewhere, as a figure. */
+/** A figure of the whole period with values that were not read by `figures`. */
 export const figureWith = ({ reporting: { currency } }: View, values: Figure['values']): Figure => ({
   period: null,
   key: null,

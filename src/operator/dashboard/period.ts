@@ -78,7 +78,7 @@ export function comparison(span: Span): string {
 const isMonth = ({ from, to }: { from: string; to: string }) =>
   from.endsWith('-01') && to.endsWith('-01') && addDays(from, 31) >= to
 
-/** The one of these that a parameter names. */
+/** The choice that a parameter names; undefined if it names none. */
 const chosen = <T extends string>(query: URLSearchParams, name: string, choices: readonly T[]): T | undefined =>
   choices.find((one) => one === query.get(name))
 

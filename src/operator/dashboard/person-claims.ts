@@ -17,7 +17,7 @@ export function claimOf(claims: unknown, name: string): unknown {
   return undefined
 }
 
-/** For the log, as they were sent: with a path, as ids, as objects. */
+/** The groups for the log, as they were sent: they may be paths, ids or objects. */
 export const groupsIn = (claim: unknown): string[] =>
   [claim]
     .flat()

@@ -59,7 +59,7 @@ export const columns = (...labels: string[]): Column[] => labels.map((label) => 
 export const numbers = (...labels: string[]): Column[] => labels.map((label) => ({ label, number: true }))
 
 export const csvColumns = (...labels: string[]): Column[] => labels.map((label) => ({ label, csvOnly: true }))
-/** Of counts and amounts, which the last row adds up. */
+/** Columns of counts and amounts, which the last row adds up. */
 export const sums = (...labels: string[]): Column[] => labels.map((label) => ({ label, number: true, total: true }))
 
 /** The columns of an amount with its currency, which is a separate column in the CSV. */

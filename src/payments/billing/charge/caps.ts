@@ -37,7 +37,7 @@ export async function lockCounters(query: Query, charges: readonly Capped[], loc
 }
 
 const CHARGE = { organization_id: 'text', external_id: 'text', currency_code: 'text' }
-/** SQL: the customer whose charges a cap `k` limits; '' for those of all. */
+/** SQL: the customer whose charges the cap `k` limits; '' if it limits those of all customers together. */
 const WHOSE = `case k.scope when 'customer' then a.external_id else '' end`
 /** SQL: the beginning of the period that contains an instant. */
 const startOf = (per: string, at: string) => `date_trunc(${per}, ${at} at time zone 'UTC') at time zone 'UTC'`

@@ -39,7 +39,7 @@ export async function save(query: Query, all: readonly Held[], keys: readonly Us
   ])
 }
 
-/** Of accounts that were asked for, those that there are. */
+/** The accounts that exist, of those that were asked for. */
 export const heldIn = (accounts: ReadonlyMap<string, Held | Missing>): Held[] => [...accounts.values()].filter(isHeld)
 
 const hasChanged = ({ change }: { change: string }) => change !== 'none'
