@@ -3,5 +3,6 @@
 // Imported for its effect, which holds for all connections of the process.
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 
-// Enough for a packet that is lost once, and short enough for a second address within ten seconds.
-setDefaultAutoSelectFamilyAttemptTimeout(2500)
+// Enough for a packet that is lost once, which is sent again after a second, and short enough for a second address within the two seconds
+// that looking at one of several hosts of the database may take.
+setDefaultAutoSelectFamilyAttemptTimeout(1200)
