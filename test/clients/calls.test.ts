@@ -128,6 +128,7 @@ test('values that JSON would turn into null, or into nothing, are refused', asyn
       /^TypeError: .* query_params is URLSearchParams, /,
     ],
     [{ record: 'profile', data: { id: 'p', n: { m: new Map([[1, 2]]) } } }, /^TypeError: .* m is Map, /],
+    [new Map([['record', 'profile']]), /^TypeError: What was given is Map, /],
   ]
   for (const [record, error] of cases) assert.throws(() => tundish.ingest(record as never), error)
   await tundish.flush()

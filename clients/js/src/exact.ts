@@ -14,9 +14,9 @@ export const jsonOf = (value: unknown): string | undefined => JSON.stringify(val
 function unaltered(this: Record<string, unknown>, name: string, value: unknown): unknown {
   const given = this[name]
   const isLost = typeof value === 'number' ? !Number.isFinite(value) : value === null && given instanceof Date
-  if (isLost || isHidden(value))
-    throw new TypeError(`The value of ${name} is ${isLost ? given : value!.constructor.name}, which cannot be sent.`)
-  return value
+  if (!isLost && !isHidden(value)) return value
+  const what = name === '' ? 'What was given' : `The value of ${name}`
+  throw new TypeError(`${what} is ${isLost ? given : value!.constructor.name}, which cannot be sent.`)
 }
 
 /** Whether the value becomes `{}` though it has content, as a Map, a Set or URLSearchParams. */
