@@ -101,15 +101,15 @@ export async function duckdbTarget(path: string): Promise<Target> {
     async open() {
       const known = await readNames(connection)
       refuseOthersTables(path, known)
-      await connection.run('begin')
-      await connection.run(`
-        create table if not exists tundish_sync (
-          one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
-      for (const name of LATER_COLUMNS)
-        await connection.run(`alter table tundish_sync add column if not exists ${name} varchar`)
-      for (const table of TABLES) await makeTable(connection, table)
-      if (lackedTable(known)) await connection.run(beginAgain('tundish_sync'))
-      await connection.run('commit')
+      await inTransaction(connection.run, async () => {
+        await connection.run(`
+          create table if not exists tundish_sync (
+            one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
+        for (const name of LATER_COLUMNS)
+          await connection.run(`alter table tundish_sync add column if not exists ${name} varchar`)
+        for (const table of TABLES) await makeTable(connection, table)
+        if (lackedTable(known)) await connection.run(beginAgain('tundish_sync'))
+      })
     },
     state,
     store: (batch, before, after) =>
