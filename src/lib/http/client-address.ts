@@ -52,10 +52,14 @@ function xForwardedFor(header: string | string[] | undefined): string[] | undefi
   return [header].flat().join(',').split(',').map(addressIn)
 }
 
-/** RFC 7239: `for=192.0.2.43, for="[2001:db8::1]:4711";proto=https`. */
 function forwarded(header: string | undefined): string[] | undefined {
-  if (header === undefined) return undefined
-  return header.split(',').map((element) => addressIn(/(?:^|;)\s*for="?([^";]*)"?/i.exec(element)?.[1] ?? ''))
+  return header === undefined ? undefined : forwardedValues(header, 'for').map(addressIn)
+}
+
+/** The values of a parameter in the elements of `Forwarded`, RFC 7239: `for=192.0.2.43, for="[2001:db8::1]:4711";proto=https`. */
+export function forwardedValues(header: string, name: 'for' | 'proto'): string[] {
+  const parameter = new RegExp(`(?:^|;)\\s*${name}="?([^";]*)"?`, 'i')
+  return header.split(',').map((element) => parameter.exec(element)?.[1] ?? '')
 }
 
 /** The address of a node, without brackets and port; other text is returned unchanged. */

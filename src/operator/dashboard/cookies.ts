@@ -1,5 +1,6 @@
 // Cookies of the dashboard: scripts cannot read them, and requests from other sites do not carry them.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { forwardedValues } from '../../lib/http/client-address.ts'
 
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
   for (const part of (headers.cookie ?? '').split(';')) {
@@ -26,8 +27,11 @@ export function dropCookie(reply: FastifyReply, name: string): void {
 }
 
 /**
- * Whether the browser used TLS, which a proxy in front terminates. Of several proxies each may add a value; the first is the browser's. A forged
- * header only makes the cookie stricter.
+ * Whether the browser used TLS, which a proxy in front terminates. Of several proxies each may add a value; the first is the browser's.
+ * One of the two headers suffices, because a proxy may pass on the other one unread. A forged header only makes the cookie stricter.
  */
-export const isSecure = ({ headers }: FastifyRequest) =>
-  [headers['x-forwarded-proto'] ?? ''].flat().join().split(',')[0]!.trim().toLowerCase() === 'https'
+export function isSecure({ headers }: FastifyRequest): boolean {
+  const values = [headers['x-forwarded-proto'] ?? ''].flat().join().split(',')
+  const named = forwardedValues(headers.forwarded ?? '', 'proto')
+  return [values[0]!, named[0]!].some((proto) => proto.trim().toLowerCase() === 'https')
+}

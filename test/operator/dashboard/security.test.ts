@@ -253,6 +253,24 @@ test('the page Sync lists a reader with its window', async () => {
   })
 })
 
+const SECURE: [Record<string, string>, boolean][] = [
+  [{}, false],
+  [{ 'x-forwarded-proto': 'https' }, true],
+  [{ forwarded: 'proto=https' }, true],
+  [{ forwarded: 'For="[2001:db8::1]:4711"; Proto="HTTPS", for=10.0.0.1;proto=http' }, true],
+  [{ forwarded: 'for=192.0.2.9;proto=http, for=10.0.0.1;proto=https' }, false],
+  [{ forwarded: 'for=192.0.2.9;by=https' }, false],
+  [{ 'x-forwarded-proto': 'http', forwarded: 'proto=https' }, true],
+  [{ 'x-forwarded-proto': 'https', forwarded: 'proto=http' }, true],
+]
+
+test('the cookie of the session is for TLS alone if either header of a proxy says that the browser uses it', async () => {
+  for (const [headers, isSecure] of SECURE) {
+    const sent = await dashboard.visit('/sign-in', { form: { operator_key: writer.key }, headers })
+    assert.deepEqual([headers, /; Secure$/.test(sent.headers.get('set-cookie')!)], [headers, isSecure])
+  }
+})
+
 test('404 with the reason below a path prefix, whether the proxy removes the prefix or not', async () => {
   for (const path of ['/', '/sign-in', '/revenue']) {
     const { status, text } = await dashboard.visit(path, { headers: { 'x-forwarded-prefix': '/tundish' } })
