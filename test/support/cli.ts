@@ -77,6 +77,11 @@ export async function succeeded(outcome: Promise<Outcome>): Promise<string> {
 // biome-ignore lint/suspicious/noExplicitAny: the shape is what tests check.
 export const jsonOf = async (outcome: Promise<Outcome>): Promise<any> => JSON.parse(await succeeded(outcome))
 
+/** Has a process end with this one: one that is frozen does not receive Ctrl-C. */
+export function endWithTest(child: ChildProcess): void {
+  process.once('exit', () => child.kill('SIGKILL'))
+}
+
 /**
  * Starts `tundish ARGUMENTS...` and freezes it when it waits for a lock in a statement with `part` in its text. The returned
  * function lets it go on, and returns how it ended.
@@ -87,6 +92,7 @@ export async function freezeAtLock(db: Db, args: string[], env: Record<string, s
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: PATIENCE_MS,
   })
+  endWithTest(child)
   const ended = Promise.all([once(child, 'close'), text(child.stderr)])
   await untilLocked(db.query, part)
   child.kill('SIGSTOP')

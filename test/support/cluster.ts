@@ -99,7 +99,8 @@ function backends(parent: number | undefined): number[] {
   }
 }
 
-function trySignal(pid: number, name: NodeJS.Signals): void {
+/** Sends a signal to a process, unless it has ended. */
+export function trySignal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch (error) {

@@ -4,7 +4,7 @@ import { after } from 'node:test'
 // The file's own hooks count too: on a busy machine they take long to stop servers.
 const GRACE_MS = 5 * 60_000
 
-if (process.env['NODE_TEST_CONTEXT'])
+if (process.env['NODE_TEST_CONTEXT']) {
   after(() => {
     setTimeout(() => {
       const open = process.getActiveResourcesInfo().join(', ')
@@ -12,3 +12,6 @@ if (process.env['NODE_TEST_CONTEXT'])
       process.exit(1)
     }, GRACE_MS).unref()
   })
+  // By default a signal ends a process without the event `exit`, for which tests have registered to kill what they have frozen.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+}

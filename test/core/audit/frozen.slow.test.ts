@@ -8,7 +8,7 @@ import { auditHeadsPath } from '../../../src/core/audit/audit.ts'
 import { verifyAudit } from '../../../src/core/audit/verify.ts'
 import { createOperator } from '../../../src/core/tenants/operator-keys.ts'
 import { type Organization, startBilling } from '../../support/billing.ts'
-import { FORK_OPTIONS } from '../../support/cli.ts'
+import { endWithTest, FORK_OPTIONS } from '../../support/cli.ts'
 import type { ApiResponse } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
@@ -27,6 +27,7 @@ const child = fork(new URL('../../crash-matrix/child.ts', import.meta.url), {
   execArgv: FORK_OPTIONS,
   stdio: 'inherit',
 })
+endWithTest(child)
 const urls: { url: string; adminUrl: string } = (await once(child, 'message'))[0] as typeof urls
 after(async () => {
   child.kill('SIGKILL')

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { spawnTundish } from '../../../support/cli.ts'
+import { endWithTest, spawnTundish } from '../../../support/cli.ts'
 import { untilUnlocked } from '../../../support/database.ts'
 import { temporaryFolder } from '../../../support/folder.ts'
 import type { Project } from '../../../support/imports.ts'
@@ -93,6 +93,7 @@ test('a process that is frozen does not keep its import from another one', { tim
   const project = await all.imports.project()
   const frozen = start(project)
   t.after(() => frozen.kill('SIGKILL'))
+  endWithTest(frozen)
   const report = text(frozen.stdout!)
   const isBegun = () =>
     all.imports.rows(`select from stripe_imports where project_id = $1 and (tally ->> 'read')::int > 0`, [project.id])
