@@ -1,7 +1,7 @@
 // Handles one notification of a payment provider: looks up the object that it is about, and settles or adopts its state.
 import type { App } from '../../app.ts'
 import { refreshFromStripe } from '../../data/ingest/stripe/background.ts'
-import type { StripeEvent } from '../../data/ingest/stripe/refresh.ts'
+import type { StripeEvent } from '../../data/ingest/stripe/changed.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { BillingContext } from '../../payments/billing/context.ts'
@@ -144,7 +144,7 @@ async function storeFees(
 
 /**
  * Imports the changed objects again, into the projects that follow the account. If one of them fails for its own sake, and not
- * because the provider cannot be asked, the others are imported all the same.
+ * because the provider cannot be asked, the others are imported all the same. What was read before an outage is not read again.
  */
 async function refreshRecords(
   context: NotificationContext,
@@ -157,6 +157,7 @@ async function refreshRecords(
   if (notifications.length === 0) return
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(REFRESH_MS + notifications.length * REFRESH_EACH_MS)])
   const events = notifications.map(({ event }) => event as unknown as StripeEvent)
+  const stored = new Set<StripeEvent>()
   try {
     await refreshFromStripe(context, account, events, signal, {
       takeTurn: provider.takeTurn?.bind(provider),
@@ -165,15 +166,17 @@ async function refreshRecords(
         context.log.warn({ ...account, object: line }, 'A change at Stripe was not imported.')
         context.countNotification(account.psp, 'nothing', 'left_out')
       },
+      onStored: (event) => stored.add(event),
     })
   } catch (error) {
     if (isUnavailable(error)) throw error
+    const left = notifications.filter((_, n) => !stored.has(events[n]!))
     const isOfAll = error instanceof ProviderError && !(error instanceof NotPermitted)
-    if (isOfAll || notifications.length === 1) for (const { id } of notifications) errors.set(id, error)
+    if (isOfAll || left.length === 1) for (const { id } of left) errors.set(id, error)
     else {
-      const half = Math.ceil(notifications.length / 2)
-      await refreshRecords(context, account, provider, notifications.slice(0, half), errors, stopped)
-      await refreshRecords(context, account, provider, notifications.slice(half), errors, stopped)
+      const half = Math.ceil(left.length / 2)
+      await refreshRecords(context, account, provider, left.slice(0, half), errors, stopped)
+      await refreshRecords(context, account, provider, left.slice(half), errors, stopped)
     }
   }
 }

@@ -1,10 +1,10 @@
 // Finds notifications that were not delivered, by reading each account's list of them at the provider every few minutes.
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
-import { ReceivedTooEarly } from '../../payments/billing/reconcile/notified.ts'
 import { type AccountName, accountKey } from '../../payments/providers/account.ts'
-import { NotPermitted, type Provider, ProviderError } from '../../payments/providers/provider.ts'
+import { type Provider, ProviderError } from '../../payments/providers/provider.ts'
 import { handleNotification, type NotificationContext } from './handle.ts'
+import { isLasting, store } from './pending.ts'
 
 // The pause of an idle reader before it looks for a due account again.
 const IDLE_MS = 5_000
@@ -94,7 +94,8 @@ const RENEW = {
 
 /**
  * Handles the new notifications. The list is newest first; their order does not matter, because each is only a hint. One that
- * cannot be handled, such as one about an object that the key may not read, is read again by the next run.
+ * cannot be handled, such as one about an object that the key may not read, is stored and handled again later as one that was
+ * received, so that the list need not be read again from there on.
  */
 async function read(
   context: NotificationContext,
@@ -105,22 +106,31 @@ async function read(
   const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
   if (!provider?.notificationsSince) return { until: null, pauseS: EVERY_S }
   let newestS = 0
-  let oldestFailedS = Number.POSITIVE_INFINITY
   let failuresInARow = 0
   for await (const page of provider.notificationsSince(sinceS - OVERLAP_S, signal)) {
     await context.db.query(RENEW, [account.organizationId, account.psp, account.merchantId, LEASE_S])
+    const ids = page.map(({ id }) => id)
+    const putOff = new Set((await context.db.query(ARE_PUT_OFF, [...accountKey(account), ids])).map(({ id }) => id))
     for (const notification of page) {
       // The next run reads the remaining notifications, from the same instant on.
       if (signal.aborted) return { until: null, pauseS: 0 }
       newestS = Math.max(newestS, notification.createdS)
+      if (putOff.has(notification.id)) continue
       const outcome = await tryToHandle(context, account, provider as Provider, notification, signal)
       failuresInARow = outcome === 'look-up failed' ? failuresInARow + 1 : 0
       if (failuresInARow === OUTAGE) return { until: null, pauseS: RETRY_S }
-      if (outcome !== 'handled') oldestFailedS = Math.min(oldestFailedS, notification.createdS)
+      if (outcome !== 'handled') await store(context, account, notification)
     }
   }
-  const untilS = Math.min(newestS, oldestFailedS)
-  return { until: untilS > 0 ? String(untilS) : null, pauseS: EVERY_S }
+  return { until: newestS > 0 ? String(newestS) : null, pauseS: EVERY_S }
+}
+
+// A stored one that failed often is not tried by each run, too.
+const ARE_PUT_OFF = {
+  name: 'find stored notifications that are put off',
+  text: `select notification_id as id from pending_notifications
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = any($4)
+           and due_at > db_clock() + interval '${EVERY_S} seconds'`,
 }
 
 /** Logs why a notification cannot be handled. Throws if the database is unavailable. */
@@ -139,9 +149,8 @@ async function tryToHandle(
   }
 }
 
-/** Without a permission, and for a notification that is too early, the provider did respond. */
-const mayBeOutage = (error: unknown) =>
-  error instanceof ProviderError && !(error instanceof NotPermitted) && !(error instanceof ReceivedTooEarly)
+/** Otherwise the provider did respond. */
+const mayBeOutage = (error: unknown) => error instanceof ProviderError && !isLasting(error)
 
 const NOT_HANDLED = 'A notification from the list was not handled; it is read again.'
 

@@ -1,10 +1,12 @@
 // Stored notifications of payment providers: a burst is stored at once, and then each object that it names is read once.
+import { DAY_S } from '../../lib/days.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
+import { ReceivedTooEarly } from '../../payments/billing/reconcile/notified.ts'
 import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import { adapters } from '../../payments/providers/adapters.ts'
 import type { Notification } from '../../payments/providers/notification.ts'
-import { ProviderError } from '../../payments/providers/provider.ts'
+import { NotPermitted, ProviderError } from '../../payments/providers/provider.ts'
 import { HEARD, handleTogether, type NotificationContext } from './handle.ts'
 
 // Handled together; more would keep the lease for long.
@@ -15,8 +17,10 @@ const BUSY_MS = 250
 // The pause after a failure doubles from the first to the last of these.
 const FIRST_PAUSE_S = 2
 const LAST_PAUSE_S = 3_600
-// As long as Stripe itself repeats a notification. Later the list of events no longer helps either.
-const KEPT_S = 3 * 86_400
+// As long as Stripe itself repeats a notification.
+const KEPT_S = 3 * DAY_S
+// As long as Stripe lists an event: the permission may be given, or the charge may be settled, weeks later.
+const LASTING_KEPT_S = 30 * DAY_S
 const SWEEP_MS = 1_000
 // A single notification is handled before its response, so that a caller sees what follows. A burst is not waited for.
 const MOST_WAITING = 4
@@ -104,7 +108,11 @@ function logFailure({ log }: NotificationContext, account: AccountName, error: u
 }
 
 /** Stores what is needed of a notification; returns false if it was handled before. */
-async function store({ db }: NotificationContext, account: AccountName, notification: Notification): Promise<boolean> {
+export async function store(
+  { db }: NotificationContext,
+  account: AccountName,
+  notification: Notification,
+): Promise<boolean> {
   const event = JSON.stringify(adapters[account.psp]!.essenceOf(notification))
   const [row] = await db.query(STORE, [...accountKey(account), notification.id, event])
   return row!.is_new === 't'
@@ -140,23 +148,28 @@ async function handleAll(
       continue
     }
     const errors = await handled(context, account, rows, signal)
-    const failed = rows.filter((_, n) => errors[n] !== undefined)
-    const why = errors.find((error) => error !== undefined)
+    const failed = rows.flatMap((row, n) => (errors[n] === undefined ? [] : [{ ...row, error: errors[n] }]))
     if (failed.length > 0)
-      log.warn({ ...account, count: failed.length, why: messageOf(why) }, 'Notifications were not handled.')
+      log.warn(
+        { ...account, count: failed.length, why: messageOf(failed[0]!.error) },
+        'Notifications were not handled.',
+      )
     const ids = rows.map(({ notification_id }) => notification_id)
     await db.query(FINISH, [
       ...accountKey(account),
       ids,
       failed.map(({ notification_id }) => notification_id),
       failed.map(({ attempts }) => String(Math.min(LAST_PAUSE_S, FIRST_PAUSE_S * 2 ** Number(attempts)))),
-      KEPT_S,
+      failed.map(({ error }) => String(isLasting(error) ? LASTING_KEPT_S : KEPT_S)),
     ])
     onDone(account, ids)
   }
 }
 
 type Row = { notification_id: string; event: string; attempts: string }
+
+/** Whether it lasts until a person acts: a missing permission, or a charge that is not settled. */
+export const isLasting = (error: unknown): boolean => error instanceof NotPermitted || error instanceof ReceivedTooEarly
 
 /** Their errors, in order; undefined for those that were handled. One that cannot be read must not hold up the others. */
 async function handled(
@@ -203,12 +216,12 @@ const IS_LEFT = {
 const FINISH = {
   name: 'finish stored notifications',
   text: `
-    with failed as (
+    with kept as (
       update pending_notifications p set lease_until = null, attempts = attempts + 1,
         due_at = db_clock() + make_interval(secs => f.pause_s)
-      from unnest($5::text[], $6::float[]) f (id, pause_s)
-      where ${ACCOUNT} and notification_id = f.id collate "C" and received_at > db_clock() - make_interval(secs => $7))
+      from unnest($5::text[], $6::float[], $7::float[]) f (id, pause_s, kept_s)
+      where ${ACCOUNT} and notification_id = f.id collate "C" and received_at > db_clock() - make_interval(secs => f.kept_s)
+      returning notification_id)
     delete from pending_notifications
-    where ${ACCOUNT} and notification_id = any($4)
-      and not (notification_id = any($5) and received_at > db_clock() - make_interval(secs => $7))`,
+    where ${ACCOUNT} and notification_id = any($4) and notification_id not in (select notification_id from kept)`,
 }

@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Stripe } from 'stripe'
+import { billingContext } from '../../../src/payments/billing/context.ts'
+import { adapters } from '../../../src/payments/providers/adapters.ts'
+import { handleTogether } from '../../../src/server/notifications/handle.ts'
 import { signature } from '../../../src/simulators/stripe/events.ts'
 import { holding } from '../../support/database.ts'
 import { startTestServer } from '../../support/server.ts'
 import { savedCard } from '../../support/simulators.ts'
+import { NOTIFIED_MERCHANT } from '../../support/stripe-billing.ts'
 import { until } from '../../support/time.ts'
 import { setUpStripeShop } from './stripe-shop.ts'
 
@@ -155,6 +159,69 @@ test('an object that Stripe does not serve delays the other notifications of a f
   await setup.stripe.control('/events', { isOff: false })
   await setup.stripe.control('/refunds', { charge })
   await until('the refund', async () => !(await setup.isActive(user)))
+})
+
+describe('several notifications that are handled together', () => {
+  const alone = setUpStripeShop({ isFollowed: true, worker: false })
+
+  /** Makes customers whose changes are not notified, and returns their ids and a function that handles a notification of each. */
+  async function changedCustomers(count: number) {
+    const { app } = alone.billing.server
+    const { stripe, shop } = alone
+    await stripe.control('/events', { isOff: true })
+    const client = stripe.client()
+    const ids: string[] = []
+    for (let n = 0; n < count; n += 1) ids.push((await client.customers.create({ phone: '+15550' })).id)
+    const name = { organizationId: shop.id, psp: 'stripe', merchantId: NOTIFIED_MERCHANT }
+    const provider = (await app.providers.of(name.organizationId, name.psp, name.merchantId))!
+    const notifications = ids.map(
+      (id) =>
+        adapters['stripe']!.readNotification(eventOf(`evt_${id}`, 'customer.updated', { id, object: 'customer' }))!,
+    )
+    const context = { ...billingContext(app), countNotification: app.metrics.countNotification }
+    const signal = new AbortController().signal
+    return {
+      ids,
+      /** Returns those that are to be handled again, and the number of calls. */
+      async handle() {
+        const before = await stripe.calls()
+        const errors = await handleTogether(context, name, provider, notifications, signal)
+        return { failed: ids.filter((_, n) => errors[n]), calls: (await stripe.calls()) - before }
+      },
+    }
+  }
+
+  const fail = (ids: string[], fault: object) =>
+    alone.stripe.control('/faults', { method: 'GET', path: `/v1/customers/(${ids.join('|')})`, times: 1000, ...fault })
+
+  const stored = async (ids: string[]) => {
+    const text = 'select id from profiles where project_id = $1 and id = any($2)'
+    const rows = await alone.billing.db.query(text, [alone.shop.projectId, ids])
+    return ids.filter((id) => rows.some((row) => row.id === id))
+  }
+
+  test('after an outage in their midst only the others are read again', async () => {
+    const { ids, handle } = await changedCustomers(6)
+    await fail(ids.slice(3), { kind: 'busy' })
+    const during = await handle()
+    await alone.stripe.control('/faults/clear')
+    assert.deepEqual(during.failed, ids.slice(3))
+    assert.deepEqual(await stored(ids), ids.slice(0, 3))
+    assert.deepEqual(await handle(), { failed: [], calls: 3 })
+    assert.deepEqual(await stored(ids), ids)
+  })
+
+  for (const kind of ['error_before', 'forbidden'])
+    test(`an object that Stripe does not serve (${kind}) is read again alone`, async () => {
+      const { ids, handle } = await changedCustomers(6)
+      await fail(ids.slice(1, 2), { kind })
+      assert.deepEqual((await handle()).failed, ids.slice(1, 2))
+      assert.deepEqual(await stored(ids), ids.toSpliced(1, 1))
+      assert.deepEqual((await handle()).failed, ids.slice(1, 2))
+      await alone.stripe.control('/faults/clear')
+      assert.deepEqual(await handle(), { failed: [], calls: 1 })
+      assert.deepEqual(await stored(ids), ids)
+    })
 })
 
 const TAKEN = 'select from pending_notifications where lease_until is not null'

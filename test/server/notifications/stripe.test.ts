@@ -210,6 +210,32 @@ test('a notification that cannot be handled does not hold up older ones, and is 
   assert.equal(await isActive(disputed.user), false)
 })
 
+test('the list of events is not read again from a notification on that cannot be handled, which is kept', async () => {
+  await setup.stripe.control('/events', { isOff: true })
+  const disputed = await charged()
+  await setup.stripe.control('/disputes', { charge: disputed.charge })
+  await setup.stripe.control('/faults', { method: 'GET', path: '/v1/disputes', kind: 'forbidden', times: 1000 })
+  // So that the next event has a later time in seconds.
+  await setup.stripe.control('/clock', { advance_ms: 5_000 })
+  await charged()
+  await readAtOnce()
+  const [newest] = (await setup.stripe.client().events.list({ limit: 1 })).data
+  const [row] = await setup.billing.db.query(
+    'select floor(extract(epoch from notifications_read_until)) as until_s from merchant_accounts',
+  )
+  assert.equal(Number(row!.until_s), newest!.created)
+  assert.equal(await isActive(disputed.user), true)
+  // Without a permission it is kept for longer than after an outage.
+  const { db } = setup.billing
+  await db.query(`update pending_notifications set received_at = received_at - interval '10 days', due_at = db_clock()`)
+  await until('another try', async () => {
+    const [tried] = await db.query('select max(attempts) as most from pending_notifications where due_at > db_clock()')
+    return Number(tried!.most) > 1
+  })
+  await setup.stripe.control('/faults/clear')
+  await until('the dispute to be handled', async () => !(await isActive(disputed.user)))
+})
+
 test('notifications of cards that the key may not read do not hold up older ones', async () => {
   await setup.stripe.control('/events', { isOff: true })
   const refunded = await charged()

@@ -5,8 +5,9 @@ import { isUnavailable } from '../../../lib/pg/errors.ts'
 import { repeat } from '../../../lib/repeat.ts'
 import { NotPermitted, ProviderError } from '../../../payments/providers/provider.ts'
 import { Interrupted } from '../load.ts'
+import { type Changed, changedBy, type StripeEvent } from './changed.ts'
 import { type Held, holdImport } from './hold.ts'
-import { changedBy, refresh, type StripeEvent } from './refresh.ts'
+import { refresh } from './refresh.ts'
 import { contextFor, failureOf, type RunOptions, runImport, type Seen, Stopped } from './run.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
@@ -101,29 +102,42 @@ async function giveUp(held: Held, state: ImportState, error: unknown, signal: Ab
   throw error
 }
 
+interface RefreshOptions {
+  takeTurn?: SourceOptions['takeTurn']
+  onRejected?: (line: string) => void
+  onStored?: (event: StripeEvent) => void
+}
+
 /**
  * Imports the objects of an account's events again, into every project that follows it. For notifications: the event is
  * only a hint, each object is read at Stripe. Returns how many objects were read; `onRejected` receives each that cannot be stored.
- * Throws `ProviderError` when Stripe
- * cannot be read, or not before the signal.
+ * Throws `ProviderError` if one cannot be read, or not before the signal, and calls `onStored` before with the events that are done.
  */
 export async function refreshFromStripe(
   app: Shared,
   account: { organizationId: string; merchantId: string },
   events: StripeEvent[],
   signal: AbortSignal,
-  { takeTurn, onRejected }: { takeTurn?: SourceOptions['takeTurn']; onRejected?: (line: string) => void } = {},
+  { takeTurn, onRejected, onStored }: RefreshOptions = {},
 ): Promise<number> {
-  const changed = events.flatMap(changedBy)
-  const followers = changed.length > 0 ? await followersOf(app.db.query, account) : []
+  const changed = new Map(events.map((event) => [event, changedBy(event)]))
+  const all = [...changed.values()].flat()
+  const followers = all.length > 0 ? await followersOf(app.db.query, account) : []
   if (followers.length === 0) return 0
   const source = await openSource(app, account, signal, { takeTurn, tries: REFRESH_TRIES })
+  const left = new Set<Changed>()
+  const errors: unknown[] = []
   let count = 0
   try {
     for (const state of followers) {
       const context = contextFor(app, source, state, { tally: emptyTally(), onRejected })
-      count += await refresh(app, context, changed, signal)
+      const result = await refresh(app, context, all, signal)
+      count += result.count
+      for (const one of result.left) left.add(one)
+      if (result.error !== undefined) errors.push(result.error)
     }
+    for (const [event, its] of changed) if (!its.some((one) => left.has(one))) onStored?.(event)
+    if (errors.length > 0) throw errors.find((error) => !(error instanceof ListNotPermitted)) ?? errors[0]
   } catch (error) {
     if (error instanceof ListNotPermitted) throw new NotPermitted(error.permission)
     if (error instanceof Unreachable) throw new ProviderError(error.why)

@@ -1,138 +1,110 @@
 // Refreshes objects that changed at Stripe: an event is only a hint; the object is read again and imported as a feed.
-import type { Stripe } from 'stripe'
-import { entryIdsOf } from '../../../payments/providers/stripe/fees.ts'
-import { fieldsOf } from '../../../payments/providers/transport.ts'
+import { Refusal } from '../../../lib/errors.ts'
 import type { Importing } from '../load.ts'
+import { BALANCE, CARDS, type Changed, DISCOUNTS, INTENTS, ledToBy } from './changed.ts'
 import type { Context } from './context.ts'
-import { idOf } from './convert.ts'
 import { withoutOlder } from './since.ts'
-import { leaveOut, paymentsOf, STEPS, type Step } from './steps.ts'
+import { NotPermitted, Unreachable } from './source.ts'
+import { leaveOut, STEPS, type Step } from './steps.ts'
 import { storeLines } from './store.ts'
 
-/** Names an object at Stripe by the collection of its step. */
-export interface Changed {
-  collection: string
-  id: string
+export interface Refreshed {
+  /** How many objects were read. */
+  count: number
+  /** Those of the objects given that are not stored, because they or what they led to could not be read. */
+  left: Changed[]
+  /** Why one of them could not be read. */
+  error?: unknown
 }
 
-interface EventObject {
-  object: string
-  id: string
-  customer?: string | { id: string } | null
-  product?: string | { id: string }
-  invoice?: string | { id: string } | null
-  subscription?: string | { id: string } | null
-  released_subscription?: string | null
-  parent?: Pick<NonNullable<Stripe.Invoice['parent']>, 'subscription_details'> | null
-}
+// So many objects in a row that Stripe does not serve are an outage. A single one may fail for its own sake.
+const OUTAGE = 2
 
-const COLLECTIONS: Record<string, string> = {
-  'checkout.session': 'checkout/sessions',
-  customer: 'customers',
-  product: 'products',
-  subscription: 'subscriptions',
-  invoice: 'invoices',
-  charge: 'charges',
-  refund: 'refunds',
-  dispute: 'disputes',
-  payout: 'payouts',
-}
-
-/** An event as in Stripe's API and notifications. */
-export interface StripeEvent {
-  type: string
-  data: { object: unknown; previous_attributes?: unknown }
-}
-
-/** The objects to read again after an event; none for kinds that are not imported, and for events of another form. */
-export function changedBy({ type, data }: StripeEvent): Changed[] {
-  const { object, previous_attributes } = fieldsOf(data)
-  const changed = changedWith(type, fieldsOf(object) as unknown as EventObject, fieldsOf(previous_attributes))
-  return changed.filter(({ id }) => typeof id === 'string' && id !== '')
-}
-
-function changedWith(
-  type: string,
-  object: EventObject,
-  before: { customer?: string | null; invoice_settings?: unknown },
-): Changed[] {
-  const collection = COLLECTIONS[object.object]
-  const entries = entryIdsOf({ ...object }).map((id) => ({ collection: BALANCE, id }))
-  const own = collection ? [{ collection, id: object.id }, ...entries] : []
-  if (object.object === 'payment_method') {
-    const id = idOf(object.customer) ?? before.customer
-    return id ? [{ collection: CARDS, id }] : []
-  }
-  if (isCardOfOlderApi(object)) {
-    const id = idOf(object.customer)
-    return id ? [{ collection: CARDS, id }] : []
-  }
-  if (object.object === 'subscription' && ('default_payment_method' in before || 'default_source' in before)) {
-    const id = idOf(object.customer)
-    return id ? [...own, { collection: CARDS, id }] : own
-  }
-  if (object.object === 'customer') {
-    const isCard = type === 'customer.deleted' || before.invoice_settings !== undefined || 'default_source' in before
-    return isCard ? [...own, { collection: CARDS, id: object.id }] : own
-  }
-  if (object.object === 'invoice') {
-    // Before its payments: until when it is a trial says what they are for. Events are in the account's version of the API, older ones
-    // of which had no parent.
-    const id = idOf(object.parent?.subscription_details?.subscription) ?? idOf(object.subscription)
-    return id ? [{ collection: 'subscriptions', id }, ...own] : own
-  }
-  // Part of an invoice may be paid.
-  if (object.object === 'invoice_payment') return [{ collection: 'invoices', id: idOf(object.invoice)! }]
-  if (object.object === 'discount') {
-    const [subscription, customer] = [idOf(object.subscription), idOf(object.customer)]
-    if (subscription) return [{ collection: 'subscriptions', id: subscription }]
-    return customer ? [{ collection: DISCOUNTS, id: customer }] : []
-  }
-  if (object.object === 'subscription_schedule') {
-    // A subscription has a note while a schedule may change its price. One that was released names it in another field.
-    const id = idOf(object.subscription) ?? idOf(object.released_subscription)
-    return id ? [{ collection: 'subscriptions', id }] : []
-  }
-  if (object.object === 'price') return [{ collection: 'products', id: idOf(object.product)! }]
-  if (object.object === 'payment_intent') return [{ collection: INTENTS, id: object.id }]
-  return own
-}
-
-// Charges that are found by another object: the import knows saved cards by their payments.
-const CARDS = 'cards'
-const INTENTS = 'intents'
-// The subscriptions of a customer.
-const DISCOUNTS = 'discounts'
-const BALANCE = 'balance_transactions'
-
-const isCardOfOlderApi = ({ object }: EventObject) => object === 'card' || object === 'source'
-
-/** Reads these objects again and imports them, those first that others refer to. Returns how many there were. */
+/**
+ * Reads these objects again and imports them, those first that others refer to. One that cannot be read does not keep the others out.
+ * After an outage, or the signal, no more are read.
+ */
 export async function refresh(
   app: Importing,
   context: Context,
   given: Changed[],
   signal: AbortSignal,
-): Promise<number> {
-  const changed = await withoutKnownFees(context, given)
+): Promise<Refreshed> {
+  const changed: Found[] = await withoutKnownFees(context, given)
+  const unread = new Set(changed.map(nameOf))
+  const failures = new Failures(signal)
   let count = 0
   for (const step of STEPS) {
-    const found = await readChanged(context, step, changed).catch((error) => leaveOut(step, context, error) ?? [])
-    const objects = await withoutOlder(context, step, found)
-    count += objects.length
-    if (objects.length === 0) continue
-    await storeLines(app, context, await step.convert(context, objects as never[]), {
-      live: true,
-      emitEvents: context.emitEvents === true,
-      signal,
-    })
-    if (step.name === 'checkout/sessions') changed.push(...(objects as Stripe.Checkout.Session[]).flatMap(boughtIn))
-    // Invoices link payments to subscriptions, so their payments are read again, too.
-    if (step.name === 'invoices')
-      for (const invoice of objects as Stripe.Invoice[])
-        changed.push(...(await paymentsOf(context, invoice)).flatMap(paidIn))
+    const { found, names } = await readChanged(context, step, changed, failures)
+    try {
+      const { objects, next } = await storeFound(app, context, step, found, signal)
+      count += objects
+      for (const name of names) unread.delete(name)
+      for (const one of next) unread.add(nameOf(one))
+      changed.push(...next)
+    } catch (error) {
+      failures.add(error)
+    }
+    if (failures.areOutage) break
   }
-  return count
+  for (const one of changed) if (one.from !== undefined && unread.has(nameOf(one))) unread.add(one.from)
+  const { error } = failures
+  return { count, left: error === undefined ? [] : given.filter((one) => unread.has(nameOf(one))), error }
+}
+
+/** `from` is the name of the object that led to it. */
+type Found = Changed & { from?: string }
+
+const nameOf = ({ collection, id }: Changed) => `${collection} ${id}`
+
+/** Why objects could not be read. */
+class Failures {
+  /** One of them: that of a permission only if there is no other. */
+  error: unknown
+  readonly #signal: AbortSignal
+  #inARow = 0
+  #isEnd = false
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  /** Throws what is no failure to read. */
+  add(error: unknown): void {
+    if (!(error instanceof Refusal) && !this.#signal.aborted) throw error
+    const isForbidden = error instanceof NotPermitted
+    this.error = isForbidden ? (this.error ?? error) : error
+    this.#inARow = isForbidden ? 0 : this.#inARow + 1
+    this.#isEnd ||= !isForbidden && !(error instanceof Unreachable)
+  }
+
+  endRow(): void {
+    this.#inARow = 0
+  }
+
+  get areOutage(): boolean {
+    return this.#isEnd || this.#inARow >= OUTAGE
+  }
+}
+
+/** Imports objects of a step. Returns how many there were, and what they lead to. */
+async function storeFound(
+  app: Importing,
+  context: Context,
+  step: Step,
+  found: object[],
+  signal: AbortSignal,
+): Promise<{ objects: number; next: Found[] }> {
+  const objects = (await withoutOlder(context, step, found)) as { id: string }[]
+  if (objects.length === 0) return { objects: 0, next: [] }
+  const lines = await step.convert(context, objects as never[])
+  await storeLines(app, context, lines, { live: true, emitEvents: context.emitEvents === true, signal })
+  const next: Found[] = []
+  for (const object of objects) {
+    const from = nameOf({ collection: step.collection, id: object.id })
+    next.push(...(await ledToBy(context, step, object)).map((one) => ({ ...one, from })))
+  }
+  return { objects: objects.length, next }
 }
 
 /** An entry in the balance does not change: one whose fee is stored is not read again. */
@@ -142,38 +114,56 @@ async function withoutKnownFees({ fees }: Context, changed: Changed[]): Promise<
   return changed.filter((one) => !isEntry(one) || unknown.has(one.id))
 }
 
-async function readChanged({ source }: Context, step: Step, changed: Changed[]): Promise<object[]> {
+// Which filter of a list finds the objects.
+const FILTERS: Record<string, Record<string, string>> = {
+  subscriptions: { [DISCOUNTS]: 'customer' },
+  charges: { [CARDS]: 'customer', [INTENTS]: 'payment_intent' },
+}
+
+/** Reads the objects of a step. Returns them and the names of those that were read. */
+async function readChanged(
+  context: Context,
+  step: Step,
+  changed: Changed[],
+  failures: Failures,
+): Promise<{ found: object[]; names: string[] }> {
+  const filters = FILTERS[step.name] ?? {}
+  const listed = changed.filter(({ collection }) => collection in filters)
+  const single = changed.filter(({ collection }) => collection === step.collection)
   const found = new Map<string, object>()
-  const idsOf = (collection: string) =>
-    new Set(changed.filter((one) => one.collection === collection).map(({ id }) => id))
-  const addPages = async (filter: object) => {
-    for await (const page of source.pages<{ id: string }>(step.path, { ...step.params, ...filter }))
+  const names: string[] = []
+  const all = new Map([...listed, ...single].map((one) => [nameOf(one), one]))
+  for (const [name, { collection, id }] of all) {
+    if (failures.areOutage) break
+    try {
+      if (!found.has(id)) await readInto(found, context, step, filters[collection], id)
+      names.push(name)
+      failures.endRow()
+    } catch (error) {
+      if (step.isOptional && error instanceof NotPermitted) {
+        leaveOut(step, context, error)
+        return { found: [], names: [...all.keys()] }
+      }
+      failures.add(error)
+    }
+  }
+  return { found: [...found.values()], names }
+}
+
+/** With a filter, `id` is that of another object. */
+async function readInto(
+  found: Map<string, object>,
+  { source }: Context,
+  step: Step,
+  filter: string | undefined,
+  id: string,
+): Promise<void> {
+  if (filter !== undefined) {
+    for await (const page of source.pages<{ id: string }>(step.path, { ...step.params, [filter]: id }))
       for (const object of page) found.set(object.id, object)
+    return
   }
-  if (step.name === 'subscriptions') for (const customer of idsOf(DISCOUNTS)) await addPages({ customer })
-  if (step.name === 'charges') {
-    for (const customer of idsOf(CARDS)) await addPages({ customer })
-    for (const payment_intent of idsOf(INTENTS)) await addPages({ payment_intent })
-  }
-  const params = step.expand.length > 0 ? { expand: step.expand } : {}
-  for (const id of idsOf(step.collection)) {
-    if (found.has(id)) continue
-    const object = await source.one<object>(step.collection, id, params)
-    if (object) found.set(id, object)
-    else if (step.name === 'products') found.set(id, { id, object: 'product', deleted: true })
-  }
-  return [...found.values()]
-}
-
-/** What was bought is read again, because the session names its records. */
-function boughtIn(session: Stripe.Checkout.Session): Changed[] {
-  const [subscription, intent] = [idOf(session.subscription), idOf(session.payment_intent)]
-  if (subscription) return [{ collection: 'subscriptions', id: subscription }]
-  return intent ? [{ collection: INTENTS, id: intent }] : []
-}
-
-function paidIn({ payment }: Stripe.InvoicePayment): Changed[] {
-  const [charge, intent] = [idOf(payment?.charge), idOf(payment?.payment_intent)]
-  if (charge) return [{ collection: 'charges', id: charge }]
-  return intent ? [{ collection: INTENTS, id: intent }] : []
+  const object = await source.one<object>(step.collection, id, step.expand.length > 0 ? { expand: step.expand } : {})
+  if (object) found.set(id, object)
+  else if (step.name === 'products') found.set(id, { id, object: 'product', deleted: true })
 }

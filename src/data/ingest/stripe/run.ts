@@ -3,10 +3,11 @@ import type { App } from '../../../app.ts'
 import { DAY_MS } from '../../../lib/days.ts'
 import { Refusal } from '../../../lib/errors.ts'
 import { type Importing, Interrupted } from '../load.ts'
+import { type Changed, changedBy, type StripeEvent } from './changed.ts'
 import { type Context, storedOf } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
-import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
+import { refresh } from './refresh.ts'
 import { createdSince, secondsOf } from './since.ts'
 import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isLeftBehind, isStopped, saveState, targetOptions } from './state.ts'
@@ -188,7 +189,8 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
     return
   }
   const changed = fresh.flatMap((event) => event.changed)
-  await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
+  const { error } = await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
+  if (error !== undefined) throw error
   for (const { id, created } of fresh) seen.set(id, created)
   const times = fresh.map((one) => one.created).filter((createdS) => Number.isSafeInteger(createdS))
   const newest = times.reduce((one, other) => Math.max(one, other), from)
