@@ -45,6 +45,14 @@ export function machineSleeps(t: TestContext, ms: number): void {
   })
 }
 
+/** Sets the database's clock to the next noon, so that no day or month ends during a test. Returns its day. */
+export async function setNoon(url: string): Promise<string> {
+  const noon = new Date()
+  noon.setUTCHours(noon.getUTCHours() < 12 ? 12 : 36, 0, 0, 0)
+  await setDatabaseClock(url, `${noon.getTime() - Date.now()} milliseconds`)
+  return noon.toISOString().slice(0, 10)
+}
+
 /** Sets the database's clock ahead by an interval; `undefined` corrects it. Ends all sessions of the database. */
 export async function setDatabaseClock(url: string, ahead: string | undefined): Promise<void> {
   const outside = openDb({ url, applicationName: 'outside', connections: 1, readConnections: 0 })

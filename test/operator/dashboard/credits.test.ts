@@ -7,9 +7,11 @@ import { startDashboard } from '../../support/dashboard.ts'
 import { addRow, insert } from '../../support/data.ts'
 import { untilLocked } from '../../support/database.ts'
 import { column } from '../../support/rows.ts'
+import { setNoon } from '../../support/time.ts'
 import { rowsOf } from './page-numbers.ts'
 
 const dashboard = await startDashboard()
+const today = await setNoon(dashboard.server.env.DATABASE_URL!)
 const cookie = await dashboard.signInAs('write')
 const { server, project } = dashboard
 const [row] = await server.db.query('select organization_id as id from projects where id = $1', [project.id])
@@ -29,7 +31,6 @@ const see = async (path: string, status = 200) => {
 const send = (path: string, form: Record<string, string>) => dashboard.visit(path, { cookie, form })
 const hidden = (html: string, action: string) =>
   /name="idempotency_key" value="([^"]+)"/.exec(html.split(`credits/${action}`)[1]!)![1]!
-const today = new Date().toISOString().slice(0, 10)
 
 test('an organization without units is told what they are, and its people have no section', async () => {
   assert.match(await see('/credits'), /tundish credits unit create tokens/)

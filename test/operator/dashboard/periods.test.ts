@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { addDays, DAY_MS } from '../../../src/lib/days.ts'
 import { startDashboard } from '../../support/dashboard.ts'
+import { setNoon } from '../../support/time.ts'
 import { money, tilesOf } from './page-numbers.ts'
 
 const dashboard = await startDashboard()
 after(() => dashboard.stop())
+const today = await setNoon(dashboard.server.env.DATABASE_URL!)
 const cookie = await dashboard.signInAs('read')
 const { query } = dashboard.server.db
 // Ten dollars a day for two years, and nothing today.
@@ -17,8 +19,6 @@ await query(
    from generate_series(1, 800) n`,
   [dashboard.project.id],
 )
-const [now] = await query(`select (db_clock() at time zone 'UTC')::date::text as today`)
-const today = now!.today!
 
 const shown = (day: string) =>
   new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
