@@ -99,8 +99,7 @@ function backends(parent: number | undefined): number[] {
   }
 }
 
-/** Sends a signal to a process, unless it has ended. */
-export function trySignal(pid: number, name: NodeJS.Signals): void {
+function trySignal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch (error) {

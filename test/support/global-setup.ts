@@ -17,7 +17,6 @@ import { isAlive } from '../../src/lib/embedded/account.ts'
 import { type Embedded, openEmbedded } from '../../src/lib/embedded/embedded.ts'
 import { isServerOf, lastServer } from '../../src/lib/embedded/server.ts'
 import { migrate } from '../../src/lib/pg/migrate.ts'
-import { trySignal } from './cluster.ts'
 import { runStatement } from './postgres.ts'
 
 // The folder of a run has its database server, its browser and, if it is in memory, the temporary files of its tests.
@@ -70,8 +69,12 @@ function removeAtOnce(): void {
 function stopAndRemove(dataDir: string): void {
   const cluster = join(dataDir, 'postgres', 'data')
   const server = lastServer(cluster)
-  // Another run may be stopping it at the same time.
-  if (server) trySignal(server.pid, 'SIGQUIT')
+  try {
+    if (server) process.kill(server.pid, 'SIGQUIT')
+  } catch (error) {
+    // Another run may have stopped it at the same time.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
   // PostgreSQL removes its files while it ends, the lock file last.
   for (let waits = 0; lastServer(cluster) && waits < 500; waits++) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
