@@ -38,7 +38,9 @@ export async function globalSetup(): Promise<void> {
   const url = process.env['TUNDISH_TEST_DATABASE'] ?? (await startServer(folder))
   // Where the first test that needs a browser unpacks it.
   process.env['TUNDISH_TEST_BROWSER'] = join(folder, 'browser')
-  mkdirSync(process.env['TUNDISH_TEST_BROWSER'])
+  // What the processes of the quick tests have taken: see together.ts.
+  process.env['TUNDISH_TEST_TAKEN'] = join(folder, 'taken')
+  for (const name of ['BROWSER', 'TAKEN']) mkdirSync(process.env[`TUNDISH_TEST_${name}`]!)
   await runStatement(url, `create database ${TEMPLATE}`)
   await migrate(databaseUrl(url, TEMPLATE))
   process.env['TUNDISH_TEST_DATABASE'] = url
