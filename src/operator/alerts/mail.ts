@@ -90,12 +90,12 @@ interface MailError {
 const isOfTls = (code = '') => /^(?!EAI).*_/.test(code)
 
 function reason({ code, originalCode, responseCode, response = '' }: MailError): string {
-  const wantsTls = responseCode === REQUIRED_FIRST && /STARTTLS/i.test(response)
-  if (responseCode === REQUIRED_FIRST && !wantsTls)
+  const isRequired = responseCode === REQUIRED_FIRST
+  if (isRequired && !/STARTTLS/i.test(response))
     return 'The mail server wants a user name and a password in SMTP_URL (530).'
   const [key, detail] = isOfTls(originalCode)
     ? ['ETLS', originalCode]
-    : [wantsTls ? 'ETLS' : (code ?? ''), responseCode]
+    : [isRequired ? 'ETLS' : (code ?? ''), responseCode]
   const sentence = SENTENCES[key] ?? `The message could not be handed to the mail server (${code ?? 'no code'}).`
   return detail === undefined ? sentence : `${sentence.slice(0, -1)} (${detail}).`
 }
