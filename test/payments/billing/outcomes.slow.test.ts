@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settled, startBilling, startShop } from '../../support/billing.ts'
+import { type Organization, settled, startBilling, startShop } from '../../support/billing.ts'
 
 const { billing, shop } = await startShop({ PROVIDER_TIMEOUT_MS: '2000' })
 
@@ -11,6 +11,16 @@ async function paid(user: string): Promise<string> {
   const { body } = await settled(() => shop.charge(user, { idempotency_key: 'paid' }))
   assert.equal(body.checkout_status, 'succeeded')
   return body.order_id
+}
+
+/** A shop on a server that never looks for an outcome. */
+async function withoutLooks(timeoutMs: string, work: (shop: Organization) => Promise<void>): Promise<void> {
+  const unsettled = await startBilling({ PROVIDER_TIMEOUT_MS: timeoutMs }, { worker: false })
+  try {
+    await work(await unsettled.organization())
+  } finally {
+    await unsettled.stop()
+  }
 }
 
 describe('charges', () => {
@@ -38,18 +48,14 @@ describe('charges', () => {
   }
 
   test('processing keeps its place as the one charge of the customer, until a look finds the outcome', async () => {
-    const unsettled = await startBilling({ PROVIDER_TIMEOUT_MS: '2000' }, { worker: false })
-    try {
-      const shop = await unsettled.organization()
+    await withoutLooks('2000', async (shop) => {
       for (const [token] of cases) {
         const user = await shop.customer({ token })
         assert.equal((await shop.charge(user, { idempotency_key: 'k' })).body.checkout_status, 'processing', token)
         const { body } = await shop.charge(user, { idempotency_key: 'other' })
         assert.equal(body.message, 'Another charge of this customer is in progress.', token)
       }
-    } finally {
-      await unsettled.stop()
-    }
+    })
   })
 
   test('without the simulator charges are processing, all else works, and all are settled when it is back', async () => {
@@ -96,17 +102,13 @@ describe('refunds', () => {
   }
 
   test('processing keeps its place as the one refund of the order, until a look finds the outcome', async () => {
-    const unsettled = await startBilling({ PROVIDER_TIMEOUT_MS: '4000' }, { worker: false })
-    try {
-      const shop = await unsettled.organization()
+    await withoutLooks('4000', async (shop) => {
       for (const [token] of cases) {
         const user = await shop.customer({ token })
         const order = (await shop.charge(user)).body.order_id
         assert.equal((await shop.refund(user, order, { idempotency_key: 'k' })).body.refund_status, 'processing', token)
         assert.match((await shop.refund(user, order)).body.message, /in progress/, token)
       }
-    } finally {
-      await unsettled.stop()
-    }
+    })
   })
 })
