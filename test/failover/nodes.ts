@@ -4,6 +4,7 @@ import { chownSync, closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, re
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { trySignal } from '../support/signal.ts'
 import { until } from '../support/time.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/high-availability')
@@ -86,15 +87,15 @@ export async function startNodes({ synchronous }: { synchronous: boolean }): Pro
         running.get(program)?.kill('SIGKILL')
         running.delete(program)
       }
-      for (const pid of serverOf(dataOf(name))) signal(pid, 'SIGKILL')
+      for (const pid of serverOf(dataOf(name))) trySignal(pid, 'SIGKILL')
     },
     async holdSenders(name) {
-      for (const pid of serverOf(dataOf(name))) if (titleOf(pid).includes('walsender')) signal(pid, 'SIGSTOP')
+      for (const pid of serverOf(dataOf(name))) if (titleOf(pid).includes('walsender')) trySignal(pid, 'SIGSTOP')
     },
     start,
     stop() {
       for (const program of running.values()) program.kill('SIGKILL')
-      for (const name of NAMES) for (const pid of serverOf(dataOf(name))) signal(pid, 'SIGKILL')
+      for (const name of NAMES) for (const pid of serverOf(dataOf(name))) trySignal(pid, 'SIGKILL')
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -208,14 +209,6 @@ function readProc(pid: number, file: string): string {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {
     return ''
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 

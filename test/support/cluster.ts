@@ -7,6 +7,7 @@ import pg from 'pg'
 import { makeCluster } from '../../src/lib/embedded/cluster.ts'
 import { openHome } from '../../src/lib/embedded/home.ts'
 import { isServerOf, lastServer, startServer } from '../../src/lib/embedded/server.ts'
+import { trySignal } from './signal.ts'
 import { until } from './time.ts'
 
 export interface Cluster {
@@ -96,13 +97,5 @@ function backends(parent: number | undefined): number[] {
     return list.trim().split(/\s+/).map(Number)
   } catch {
     return []
-  }
-}
-
-function trySignal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -18,6 +18,7 @@ import { type Embedded, openEmbedded } from '../../src/lib/embedded/embedded.ts'
 import { isServerOf, lastServer } from '../../src/lib/embedded/server.ts'
 import { migrate } from '../../src/lib/pg/migrate.ts'
 import { runStatement } from './postgres.ts'
+import { trySignal } from './signal.ts'
 
 // The folder of a run has its database server, its browser and, if it is in memory, the temporary files of its tests.
 const PREFIX = 'tundish-test-'
@@ -71,12 +72,8 @@ function removeAtOnce(): void {
 function stopAndRemove(dataDir: string): void {
   const cluster = join(dataDir, 'postgres', 'data')
   const server = lastServer(cluster)
-  try {
-    if (server) process.kill(server.pid, 'SIGQUIT')
-  } catch (error) {
-    // Another run may have stopped it at the same time.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-  }
+  // Another run may be stopping it at the same time.
+  if (server) trySignal(server.pid, 'SIGQUIT')
   // PostgreSQL removes its files while it ends, the lock file last.
   for (let waits = 0; lastServer(cluster) && waits < 500; waits++) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
