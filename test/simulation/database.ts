@@ -34,6 +34,8 @@ export class Database {
   readonly #all: Backend[] = []
   /** All tables before the first seed. */
   readonly #empty: Backup
+  /** Whether two statements of the seed have waited for one transaction: PostgreSQL decides which of them continues first. */
+  hasTie = false
   #timeMs = 0
   #behindMs = 0
   #sessions = new Set<Session>()
@@ -63,6 +65,7 @@ export class Database {
   /** Removes the state of the previous seed; a seed that restores a backup begins with empty tables. */
   async begin(isEmpty = false): Promise<void> {
     await this.#endAll()
+    this.hasTie = false
     this.#behindMs = 0
     await this.setTime(0)
     if (isEmpty) await this.#alone((query) => loadBackup(query, this.#empty))
@@ -219,7 +222,10 @@ export class Database {
       text: WAITS,
       values: [pids],
     })
-    return new Map(rows.map(({ pid, pids }) => [Number(pid), pids.slice(1, -1).split(',').map(Number)]))
+    const waits = new Map(rows.map(({ pid, pids }) => [Number(pid), pids.slice(1, -1).split(',').map(Number)]))
+    const holders = [...waits.values()].flatMap((pids) => [...new Set(pids)])
+    this.hasTie ||= new Set(holders).size < holders.length
+    return waits
   }
 
   async #cancel(pid: number): Promise<void> {
