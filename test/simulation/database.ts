@@ -8,7 +8,8 @@ import { type Backup, loadBackup, restoreBackup, takeBackup } from './backup.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 import { Session, type Shared } from './session.ts'
 import { SimulatedSocket } from './socket.ts'
-import { FORGET, SEARCH_PATH, SETUP, setBeginning, setTime, WAITS } from './virtual-clock.ts'
+import { FORGET, SEARCH_PATH, SETUP, setBeginning, setTime } from './virtual-clock.ts'
+import { hasTie, isInCircle, readWaits, type Waits } from './waits.ts'
 
 /** The faults between a process and its database: for each its probability for one statement. */
 export interface DatabaseFaults {
@@ -34,7 +35,7 @@ export class Database {
   readonly #all: Backend[] = []
   /** All tables before the first seed. */
   readonly #empty: Backup
-  /** Whether two statements of the seed have waited for one transaction: PostgreSQL decides which of them continues first. */
+  /** Whether two statements of the seed have waited for the same connection: see waits.ts. */
   hasTie = false
   #timeMs = 0
   #behindMs = 0
@@ -214,17 +215,9 @@ export class Database {
     this.#idle.push(backend)
   }
 
-  /** Which of these connections wait for a lock, and for which connections. */
-  async #waits(pids: number[]): Promise<Map<number, number[]>> {
-    if (pids.length === 0) return new Map()
-    const { rows } = await this.#monitor.query<{ pid: string; pids: string }>({
-      name: 'waits',
-      text: WAITS,
-      values: [pids],
-    })
-    const waits = new Map(rows.map(({ pid, pids }) => [Number(pid), pids.slice(1, -1).split(',').map(Number)]))
-    const holders = [...waits.values()].flatMap((pids) => [...new Set(pids)])
-    this.hasTie ||= new Set(holders).size < holders.length
+  async #waits(pids: number[]): Promise<Waits> {
+    const waits = await readWaits(this.#monitor, pids)
+    this.hasTie ||= hasTie(waits)
     return waits
   }
 
@@ -245,7 +238,7 @@ export class Database {
     const blocked = [...this.#sessions].filter(({ isBlocked }) => isBlocked)
     if (blocked.length < 2) return false
     const waits = await this.#waits(blocked.map(({ pid }) => pid!))
-    const inCircle = blocked.filter(({ pid }) => reaches(waits, pid!, pid!))
+    const inCircle = blocked.filter(({ pid }) => isInCircle(waits, pid!))
     if (inCircle.length === 0) return false
     const last = inCircle.reduce((one, other) => (one.blockedAt > other.blockedAt ? one : other))
     await last.fail('40P01', 'deadlock detected')
@@ -259,13 +252,3 @@ const queryOf =
     const { text } = typeof statement === 'string' ? { text: statement } : statement
     return (await client.query({ text, values: params as unknown[] })).rows
   }
-
-function reaches(waits: Map<number, number[]>, from: number, to: number, seen = new Set<number>()): boolean {
-  for (const next of waits.get(from) ?? []) {
-    if (next === to) return true
-    if (seen.has(next)) continue
-    seen.add(next)
-    if (reaches(waits, next, to, seen)) return true
-  }
-  return false
-}

@@ -47,8 +47,3 @@ export const FORGET = [
   // The sweep checks all projects for fresh counts.
   'delete from counts',
 ]
-
-/** The connections that wait for locks, each with those that hold them. */
-export const WAITS = `
-  select pid, pids from (select pid, pg_catalog.pg_blocking_pids(pid) as pids from unnest($1::int[]) pid) each
-  where pids <> '{}'`
