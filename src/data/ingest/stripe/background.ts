@@ -8,7 +8,8 @@ import { Interrupted } from '../load.ts'
 import { type Changed, changedBy, type StripeEvent } from './changed.ts'
 import { type Held, holdImport } from './hold.ts'
 import { refresh } from './refresh.ts'
-import { contextFor, failureOf, type RunOptions, runImport, type Seen, Stopped } from './run.ts'
+import { contextFor, failureOf, type RunOptions, runImport, Stopped } from './run.ts'
+import { Seen } from './seen.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
@@ -43,7 +44,7 @@ export function carryOutImports(app: Shared): () => Promise<void> {
         left += 1
         continue
       }
-      const events: Seen = seen.get(name) ?? new Map()
+      const events = seen.get(name) ?? new Seen()
       seen.set(name, events)
       const endMs = app.clock.monotonicMs() + TURN_MS
       const hasTurn = () => waiting === 0 || app.clock.monotonicMs() < endMs

@@ -10,6 +10,7 @@ import { createdSince, secondsOf } from './since.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
 import { emptyTally, reject, type Tally } from './tally.ts'
+import { forEachServed, whyLeft } from './unserved.ts'
 
 interface Options {
   since: string | undefined
@@ -48,7 +49,13 @@ export async function dryRun(
       const created = createdSince(step, secondsOf(since))
       try {
         for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
-          const converted = await step.convert(context, objects as never[])
+          const converted: Line[] = []
+          const left = await forEachServed(source, step, objects, async (some) => {
+            const counted = structuredClone(tally)
+            converted.push(...(await step.convert({ ...context, tally: counted }, some as never[])))
+            Object.assign(tally, counted)
+          })
+          for (const { object, error } of left) reject(context, object.id, whyLeft(error))
           fitLines(context, converted)
           for (const line of converted) note(coming, line)
           tally.read += objects.length

@@ -7,6 +7,7 @@ import { withoutOlder } from './since.ts'
 import { NotPermitted, Unreachable } from './source.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { storeLines } from './store.ts'
+import { forEachServed } from './unserved.ts'
 
 export interface Refreshed {
   /** How many objects were read. */
@@ -15,6 +16,8 @@ export interface Refreshed {
   left: Changed[]
   /** Why one of them could not be read. */
   error?: unknown
+  /** Whether that ended the reading. */
+  isOutage: boolean
 }
 
 // So many objects in a row that Stripe does not serve are an outage. A single one may fail for its own sake.
@@ -37,9 +40,9 @@ export async function refresh(
   for (const step of STEPS) {
     const { found, names } = await readChanged(context, step, changed, failures)
     try {
-      const { objects, next } = await storeFound(app, context, step, found, signal)
+      const { objects, next, left } = await storeFound(app, context, step, found, failures, signal)
       count += objects
-      for (const name of names) unread.delete(name)
+      for (const name of names) if (!isOneOf(left, step, name)) unread.delete(name)
       for (const one of next) unread.add(nameOf(one))
       changed.push(...next)
     } catch (error) {
@@ -48,8 +51,8 @@ export async function refresh(
     if (failures.areOutage) break
   }
   for (const one of changed) if (one.from !== undefined && unread.has(nameOf(one))) unread.add(one.from)
-  const { error } = failures
-  return { count, left: error === undefined ? [] : given.filter((one) => unread.has(nameOf(one))), error }
+  const { error, areOutage: isOutage } = failures
+  return { count, left: error === undefined ? [] : given.filter((one) => unread.has(nameOf(one))), error, isOutage }
 }
 
 /** `from` is the name of the object that led to it. */
@@ -78,6 +81,12 @@ class Failures {
     this.#isEnd ||= !isForbidden && !(error instanceof Unreachable)
   }
 
+  /** Of an object that fails for its own sake. */
+  addOfOne(error: Unreachable): void {
+    this.add(error)
+    this.endRow()
+  }
+
   endRow(): void {
     this.#inARow = 0
   }
@@ -87,25 +96,34 @@ class Failures {
   }
 }
 
-/** Imports objects of a step. Returns how many there were, and what they lead to. */
+/** Imports objects of a step. Returns how many there were, what they lead to, and the names of those that are not stored. */
 async function storeFound(
   app: Importing,
   context: Context,
   step: Step,
   found: object[],
+  failures: Failures,
   signal: AbortSignal,
-): Promise<{ objects: number; next: Found[] }> {
+): Promise<{ objects: number; next: Found[]; left: Set<string> }> {
   const objects = (await withoutOlder(context, step, found)) as { id: string }[]
-  if (objects.length === 0) return { objects: 0, next: [] }
-  const lines = await step.convert(context, objects as never[])
-  await storeLines(app, context, lines, { live: true, emitEvents: context.emitEvents === true, signal })
+  if (objects.length === 0) return { objects: 0, next: [], left: new Set() }
   const next: Found[] = []
-  for (const object of objects) {
-    const from = nameOf({ collection: step.collection, id: object.id })
-    next.push(...(await ledToBy(context, step, object)).map((one) => ({ ...one, from })))
-  }
-  return { objects: objects.length, next }
+  const nameIn = ({ id }: { id: string }) => nameOf({ collection: step.collection, id })
+  const left = await forEachServed(context.source, step, objects, async (some) => {
+    const lines = await step.convert(context, some as never[])
+    await storeLines(app, context, lines, { live: true, emitEvents: context.emitEvents === true, signal })
+    const led: Found[] = []
+    for (const one of some)
+      led.push(...(await ledToBy(context, step, one)).map((other) => ({ ...other, from: nameIn(one) })))
+    next.push(...led)
+  })
+  for (const { error } of left) failures.addOfOne(error)
+  return { objects: objects.length - left.length, next, left: new Set(left.map(({ object }) => nameIn(object))) }
 }
+
+/** Whether the object is, or may have led to, one of those left. */
+const isOneOf = (left: Set<string>, { collection }: Step, name: string) =>
+  left.has(name) || (left.size > 0 && !name.startsWith(`${collection} `))
 
 /** An entry in the balance does not change: one whose fee is stored is not read again. */
 async function withoutKnownFees({ fees }: Context, changed: Changed[]): Promise<Changed[]> {

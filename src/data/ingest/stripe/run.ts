@@ -7,13 +7,15 @@ import { type Changed, changedBy, type StripeEvent } from './changed.ts'
 import { type Context, storedOf } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
-import { refresh } from './refresh.ts'
+import { type Refreshed, refresh } from './refresh.ts'
+import { Seen } from './seen.ts'
 import { createdSince, secondsOf } from './since.ts'
 import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isLeftBehind, isStopped, saveState, targetOptions } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
-import { emptyTally, type Rejecting } from './tally.ts'
+import { emptyTally, type Rejecting, reject } from './tally.ts'
+import { forEachServed, whyLeft } from './unserved.ts'
 
 export interface RunOptions {
   signal: AbortSignal
@@ -30,9 +32,6 @@ export interface RunOptions {
   /** Whether lists are read further. Asked after each batch. */
   hasTurn?: () => boolean
 }
-
-/** The ids of events that may be listed again, and when they were created, in seconds. */
-export type Seen = Map<string, number>
 
 /** The step after all lists: imports changes since the start, and with `follow` all later changes. */
 const EVENTS = 'events'
@@ -118,11 +117,18 @@ async function readList(run: Run, step: Step): Promise<void> {
   const created = createdSince(step, secondsOf(state.options.since))
   const pages = source.pages<{ id: string }>(step.path, { ...step.params, ...created }, state.after ?? undefined)
   for await (const objects of batches(pages)) {
-    const context = contextOf(run)
-    const lines = await step.convert(context, objects as never[])
-    await storeLines(app, context, lines, { live: false, signal })
-    await countStored(app, context, step.name, lines)
-    state.tally.read += objects.length
+    // Of a batch that is not stored nothing is counted.
+    let tally = structuredClone(state.tally)
+    const left = await forEachServed(source, step, objects, async (some) => {
+      const context = { ...contextOf(run), tally: structuredClone(tally) }
+      const lines = await step.convert(context, some as never[])
+      await storeLines(app, context, lines, { live: false, signal })
+      await countStored(app, context, step.name, lines)
+      tally = context.tally
+    })
+    for (const { object, error } of left) reject({ ...contextOf(run), tally }, object.id, whyLeft(error))
+    tally.read += objects.length
+    state.tally = tally
     await savePlace(run, { after: objects.at(-1)!.id })
     if (run.options.hasTurn?.() === false) throw new Stopped()
   }
@@ -149,7 +155,7 @@ async function* batches<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T[]> {
 async function catchUp(run: Run): Promise<void> {
   const { app, state, options } = run
   const { follow } = state.options
-  const { seen = new Map() } = options
+  const { seen = new Seen() } = options
   for (let first = true; ; first = false) {
     await readEvents(run, seen)
     if (!follow) return save(run, { status: 'done', error: null })
@@ -172,8 +178,7 @@ interface Noted {
 async function readEvents(run: Run, seen: Seen): Promise<void> {
   const { app, source, state, options } = run
   const from = Math.floor(Date.parse(state.eventsSince) / 1000)
-  // A failover has lost what was stored of later events.
-  if (seen.values().some((created) => created > from)) seen.clear()
+  seen.forgetLost(from, state)
   const fresh: Noted[] = []
   const created = { gte: from - OVERLAP_SECONDS }
   for await (const page of source.pages<StripeEvent & Noted>('/v1/events', { created })) {
@@ -188,14 +193,28 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
     if (from * 1000 < yesterday - DAY_MS) await save(run, { eventsSince: new Date(yesterday).toISOString() })
     return
   }
-  const changed = fresh.flatMap((event) => event.changed)
-  const { error } = await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
-  if (error !== undefined) throw error
-  for (const { id, created } of fresh) seen.set(id, created)
+  const left = fresh.filter(({ id }) => !seen.isStored(id))
+  const changed = left.flatMap((event) => event.changed)
+  const result = await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
+  if (result.error !== undefined) {
+    const unread = new Set(result.left)
+    seen.addStored(
+      left.filter((event) => !event.changed.some((one) => unread.has(one))),
+      state,
+    )
+    await leaveUnserved(run, result)
+  }
   const times = fresh.map((one) => one.created).filter((createdS) => Number.isSafeInteger(createdS))
   const newest = times.reduce((one, other) => Math.max(one, other), from)
-  for (const [id, created] of seen) if (created < newest - OVERLAP_SECONDS) seen.delete(id)
+  seen.addRead(fresh, newest - OVERLAP_SECONDS)
   await save(run, { eventsSince: new Date(newest * 1000).toISOString() })
+}
+
+/** An import that does not follow the account ends without the objects that Stripe does not serve. Otherwise they are read again. */
+async function leaveUnserved(run: Run, { error, left, isOutage }: Refreshed): Promise<void> {
+  if (run.state.options.follow || isOutage || !(error instanceof Unreachable)) throw error
+  await run.source.page('/v1/events', { limit: 1 })
+  for (const { id } of left) reject(contextOf(run), id, whyLeft(error))
 }
 
 async function save(run: Run, change: Partial<ImportState>): Promise<void> {

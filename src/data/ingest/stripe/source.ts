@@ -12,6 +12,7 @@ import {
   type StripeResponse,
 } from '../../../payments/providers/stripe/api.ts'
 import { notPermitted, permissionIn } from '../../../payments/providers/stripe/permissions.ts'
+import { troubleOf } from './trouble.ts'
 
 /** The objects at which a list could continue were deleted at Stripe. */
 export class CursorGone extends Error {}
@@ -33,10 +34,15 @@ export class NotPermitted extends Refusal {
 /** Stripe did not respond for some minutes. */
 export class Unreachable extends Refusal {
   readonly why: string
+  readonly path: string
+  /** The path with its parameters. */
+  readonly call: string
 
-  constructor(why: string) {
+  constructor(why: string, path: string, call: string) {
     super(`Stripe could not be read for some minutes (it ${why}). Import again: the import continues where it stopped.`)
     this.why = why
+    this.path = path
+    this.call = call
   }
 }
 
@@ -66,6 +72,8 @@ const CALL_TIMEOUT_MS = 60_000
 const TRIES = 10
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
+// After a call that Stripe did not serve for some minutes: whether it serves others is known soon.
+const TRIES_AFTER = 3
 // Lists may take hours, in which the key may be replaced or removed.
 const KEY_AGE_MS = 1000
 const PAGE = 100
@@ -79,6 +87,9 @@ export class StripeSource {
   #nextCallMs = 0
   #firstMs: number | undefined
   #latestMs: number | undefined
+  /** The calls that Stripe did not serve at last, and whether one of them was the latest call. */
+  readonly #unserved = new Set<string>()
+  #isDown = false
 
   constructor(options: SourceOptions) {
     this.#options = options
@@ -157,6 +168,8 @@ export class StripeSource {
   /** A response whose body is of another form, as a proxy may send it, is repeated like one of an outage. */
   async #get(path: string, params: Params, isWhole: (body: Fields) => boolean): Promise<StripeResponse> {
     const { clock, signal, tries = TRIES } = this.#options
+    const call = `${path} ${JSON.stringify(params)}`
+    const most = this.#unserved.has(call) ? 1 : this.#isDown ? Math.min(tries, TRIES_AFTER) : tries
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
       await this.#readKey(KEY_AGE_MS)
@@ -168,8 +181,15 @@ export class StripeSource {
         if (this.#api !== api) continue
       }
       const why = troubleOf(response, isWhole)
-      if (!(response instanceof ProviderError) && why === undefined) return response
-      if (attempt >= tries) throw new Unreachable(String(why))
+      this.#isDown = why !== undefined && attempt >= most
+      if (!(response instanceof ProviderError) && why === undefined) {
+        this.#unserved.delete(call)
+        return response
+      }
+      if (this.#isDown) {
+        this.#unserved.add(call)
+        throw new Unreachable(String(why), path, call)
+      }
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
       signal.throwIfAborted()
     }
@@ -218,17 +238,6 @@ function unlessGone(error: unknown): undefined {
 }
 
 const isObject = (body: Fields) => typeof body['id'] === 'string'
-
-/** Why the call has to be repeated, if it has. */
-function troubleOf(response: StripeResponse | ProviderError, isWhole: (body: Fields) => boolean): string | undefined {
-  if (response instanceof ProviderError) return response.message
-  if (isPassing(response.status)) return `returned status ${response.status}`
-  const isOwn = response.status === 200 ? isWhole(response.body) : typeof response.error['type'] === 'string'
-  return isOwn ? undefined : `returned status ${response.status} with a body of another form`
-}
-
-/** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */
-const isPassing = (status: number) => status === 409 || status === 429 || status >= 500
 
 function refusal(path: string, status: number, error: StripeResponse['error']): Refusal {
   if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')

@@ -132,13 +132,13 @@ function isSame(one: StripeImportOptions, other: StripeImportOptions): boolean {
   return read(one) === read(other)
 }
 
-/** Saves the state; returns false, without saving, if the import was stopped in between. */
+/** Saves the state, with the time; returns false, without saving, if the import was stopped in between. */
 export async function saveState(query: Query, state: ImportState): Promise<boolean> {
   const rows = await query(
     `update stripe_imports set status = $4, step = $5, after = $6, events_since = $7, tally = $8, error = $9,
        updated_at = db_clock(),
        finished_at = case when $4 in ('done', 'following') then coalesce(finished_at, db_clock()) end
-     where ${KEY} and status <> 'stopped' returning project_id`,
+     where ${KEY} and status <> 'stopped' returning updated_at`,
     [
       ...keyOf(state),
       state.status,
@@ -149,6 +149,7 @@ export async function saveState(query: Query, state: ImportState): Promise<boole
       state.error,
     ],
   )
+  if (rows.length > 0) state.updatedAt = instantFromPg(rows[0]!.updated_at!)
   return rows.length > 0
 }
 

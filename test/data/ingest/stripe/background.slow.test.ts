@@ -195,6 +195,38 @@ test('an outage of Stripe does not end an import that follows an account, and is
   await admin.call('DELETE', path('outage'))
 })
 
+test('after an outage in the midst of many changes only the others are read again', async (t) => {
+  await admin.call('DELETE', path())
+  const read: string[] = []
+  const stripeApiUrl = await passOn(t, (url) => read.push(url))
+  await connect('midst', TEST_KEY)
+  await admin.call('POST', path('midst'), { follow: true })
+  const app = { ...events.app, clock: impatient(), config: { ...events.app.config, stripeApiUrl } }
+  const stop = carryOutImports(app)
+  await until('everything read', async () => (await status('midst')) === 'following')
+  await stop()
+  const { customers } = simulator.client()
+  const ids: string[] = []
+  for (let n = 0; n < 6; n += 1) ids.push((await customers.create({ phone: '+15550' })).id)
+  // The newest are read first.
+  const failing = ids.slice(0, 3)
+  const others = ids.slice(3)
+  const fault = { method: 'GET', kind: 'error_before', times: 1_000_000 }
+  await simulator.control('/faults', { ...fault, path: `/v1/customers/(${failing.join('|')})` })
+  read.length = 0
+  t.after(carryOutImports(app))
+  await until('the outage', async () => (await admin.call('GET', path('midst'))).body.error !== null)
+  await simulator.control('/faults/clear')
+  await until('the rest', async () => (await profile(ids[0]!)) !== undefined)
+  const isOf = (some: string[]) => (url: string) => some.some((id) => url.startsWith(`/v1/customers/${id}`))
+  assert.equal(read.filter(isOf(others)).length, others.length)
+  // The first one for some minutes, and the second one for seconds.
+  const run = read.slice(read.findIndex(isOf(failing)))
+  const end = run.findIndex((url) => url.startsWith('/v1/events?'))
+  assert.equal(run.slice(0, end).filter(isOf(failing)).length, 13)
+  await admin.call('DELETE', path('midst'))
+})
+
 test('imports of two large accounts leave a third one its turn, and continue where they were', async (t) => {
   const begun: string[] = []
   let customers = 0

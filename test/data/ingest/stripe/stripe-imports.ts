@@ -10,7 +10,7 @@ import { FIRST_STEP, type RunOptions, runImport } from '../../../../src/data/ing
 import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
 import { beginState, type ImportState, type StripeImportOptions } from '../../../../src/data/ingest/stripe/state.ts'
 import { type Figure, figuresOf } from '../../../../src/data/ingest/stripe/tally.ts'
-import { systemClock } from '../../../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../../../src/lib/clock.ts'
 import type { Db } from '../../../../src/lib/pg/db.ts'
 import { type Imports, openImports, type Project } from '../../../support/imports.ts'
 import { tundishAgain } from '../../../support/resident.ts'
@@ -22,11 +22,11 @@ export interface StripeImports {
   imports: Imports
   simulator: StripeSimulator
   stripe: Stripe
-  /** `apiUrl`: of another account. */
+  /** `apiUrl`: of another account. `longestPauseMs`: between two tries of a call. */
   run(
     project: Project,
     options?: StripeImportOptions,
-    more?: Partial<RunOptions> & { apiUrl?: string },
+    more?: Partial<RunOptions> & { apiUrl?: string; longestPauseMs?: number },
   ): Promise<ImportState>
   close(): Promise<void>
 }
@@ -44,10 +44,12 @@ export async function openStripeImports(
       const signal = more.signal ?? new AbortController().signal
       const name = { organizationId: project.organizationId, projectId: project.id, merchantId: MERCHANT }
       const held = (await holdImport(imports.db, name))!
+      const { longestPauseMs = Number.POSITIVE_INFINITY } = more
+      const sleep: Clock['sleep'] = (ms, ...others) => systemClock.sleep(Math.min(ms, longestPauseMs), ...others)
       const connection = {
         secretKey: TEST_KEY,
         apiUrl: more.apiUrl ?? simulator.url,
-        clock: systemClock,
+        clock: { ...systemClock, sleep },
         callsPerSecond: 1000,
         signal,
       }
