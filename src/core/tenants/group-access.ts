@@ -78,14 +78,19 @@ export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase
   return groups.find(([group]) => own.has(asCompared(group)))?.[1]
 }
 
-/** ZITADEL sends an object: its names are the roles, and each has an object of the organizations that give it. */
+/**
+ * ZITADEL sends an object: its names are the roles, and each has an object of the organizations that give it, with their domains. The names
+ * in Keycloak's `resource_access` are clients, and each has an object with a list of roles: they are no groups.
+ */
 function groupsOf(claim: unknown): string[] {
-  if (isObject(claim)) return Object.entries(claim).flatMap(([name, given]) => (isObject(given) ? [name] : []))
+  if (isObject(claim)) return Object.entries(claim).flatMap(([name, given]) => (isPlain(given) ? [name] : []))
   return [claim]
     .flat()
     .filter((one) => typeof one === 'string' || typeof one === 'number')
     .map(String)
 }
+
+const isPlain = (value: unknown) => isObject(value) && Object.values(value).every((one) => typeof one !== 'object')
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -50,6 +50,12 @@ test('groups of a claim may be numbers, and the names of an object that says for
     assert.equal(role(claim), undefined, JSON.stringify(claim))
 })
 
+test('the names of clients in the object that Keycloak sends for them are no groups', () => {
+  const { roles } = readConfig({ ...GOOD, OIDC_ROLES: '{"admins": "owner"}' }).oidc!
+  for (const claim of [{ admins: { roles: ['view-profile'] } }, { admins: { roles: [], verify_caller: true } }])
+    assert.equal(accessByGroups(roles, claim), undefined, JSON.stringify(claim))
+})
+
 test('mistakes are named, and no secret is repeated', () => {
   const roles = (value: unknown) => ({ ...GOOD, OIDC_ROLES: JSON.stringify(value) })
   const cases: [env: Record<string, string>, sentence: RegExp][] = [
