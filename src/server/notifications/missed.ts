@@ -4,7 +4,7 @@ import { repeat } from '../../lib/repeat.ts'
 import { type AccountName, accountKey } from '../../payments/providers/account.ts'
 import { type Provider, ProviderError } from '../../payments/providers/provider.ts'
 import { handleNotification, type NotificationContext } from './handle.ts'
-import { isLasting, store } from './pending.ts'
+import { ACCOUNT, isLasting, store } from './pending.ts'
 
 // The pause of an idle reader before it looks for a due account again.
 const IDLE_MS = 5_000
@@ -83,13 +83,13 @@ const GIVE_BACK = {
     update merchant_accounts set notifications_lease_until = null,
       notifications_due_at = db_clock() + make_interval(secs => $5),
       notifications_read_until = greatest(notifications_read_until, to_timestamp($4::float))
-    where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
+    where ${ACCOUNT}`,
 }
 
 const RENEW = {
   name: 'renew lease of account',
   text: `update merchant_accounts set notifications_lease_until = db_clock() + make_interval(secs => $4)
-         where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
+         where ${ACCOUNT}`,
 }
 
 /**
@@ -108,7 +108,7 @@ async function read(
   let newestS = 0
   let failuresInARow = 0
   for await (const page of provider.notificationsSince(sinceS - OVERLAP_S, signal)) {
-    await context.db.query(RENEW, [account.organizationId, account.psp, account.merchantId, LEASE_S])
+    await context.db.query(RENEW, [...accountKey(account), LEASE_S])
     const ids = page.map(({ id }) => id)
     const putOff = new Set((await context.db.query(ARE_PUT_OFF, [...accountKey(account), ids])).map(({ id }) => id))
     for (const notification of page) {
@@ -129,7 +129,7 @@ async function read(
 const ARE_PUT_OFF = {
   name: 'find stored notifications that are put off',
   text: `select notification_id as id from pending_notifications
-         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = any($4)
+         where ${ACCOUNT} and notification_id = any($4)
            and due_at > db_clock() + interval '${EVERY_S} seconds'`,
 }
 
@@ -152,7 +152,7 @@ async function tryToHandle(
 /** Otherwise the provider did respond. */
 const mayBeOutage = (error: unknown) => error instanceof ProviderError && !isLasting(error)
 
-const NOT_HANDLED = 'A notification from the list was not handled; it is read again.'
+const NOT_HANDLED = 'A notification from the list was not handled; it is tried again.'
 
 function deleteOld(context: NotificationContext): () => Promise<void> {
   const options = { pauseMs: DELETE_EVERY_MS, failure: 'Old notifications could not be deleted.' }

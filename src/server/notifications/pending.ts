@@ -188,7 +188,8 @@ async function handled(
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-const ACCOUNT = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+/** SQL. The first three parameters are those of `accountKey`. */
+export const ACCOUNT = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
 
 // The lock of the account's row makes two processes take in turn; `skip locked`, because the row changes at other times, too.
 const TAKE = {
