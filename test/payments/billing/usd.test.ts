@@ -1,17 +1,20 @@
 // The amounts of charges in US dollars, by the rates of the European Central Bank.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { DAY_MS } from '../../../src/lib/days.ts'
 import { storeRates } from '../../../src/payments/billing/rates/store-rates.ts'
 import { type Organization, startShop } from '../../support/billing.ts'
+import { setNoon } from '../../support/time.ts'
 
 const { billing, shop } = await startShop()
+const today = Date.parse(await setNoon(billing.server.env.DATABASE_URL!))
 
 describe('amounts in US dollars', () => {
   const usd = async (organization: Organization, currency_code: string, amount: string) => {
     const { order_id } = (await organization.charge(await organization.customer(), { currency_code, amount })).body
     return (await organization.report({ order_id }))[0].amount_usd
   }
-  const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10)
+  const day = (ago: number) => new Date(today - ago * DAY_MS).toISOString().slice(0, 10)
 
   test('by the latest rate on or before the day, at most 7 days old, rounded half-even; else null', async () => {
     const other = await billing.organization()
