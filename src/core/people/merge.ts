@@ -1,6 +1,6 @@
 // Merges two profiles of one person: the records of one move to the other, and its id stands for the other from then on.
 import { hostname } from 'node:os'
-import { ApiError, Refusal } from '../../lib/errors.ts'
+import { Refusal } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -9,6 +9,7 @@ import { type Actor, type Audit, addEntry } from '../audit/audit.ts'
 import { targetsOf } from '../erasure/aliases.ts'
 import { wipeMerged } from '../erasure/erasure.ts'
 import { emitRecordEvents } from '../events/changes.ts'
+import { notFound, requireProject } from '../tenants/exist.ts'
 import { IMPORT_TURN } from '../tenants/import-turn.ts'
 import { FILL, LEAVE, MARK_FIGURES, MOVED, MOVES } from './moves.ts'
 
@@ -79,7 +80,7 @@ export async function mergeIn(query: Query, pair: Pair): Promise<Belongings> {
 
 /** Waits for the turn of an import, which relies on the profiles that it found, and locks both. Returns the least stamp. */
 async function lockBoth(query: Query, { projectId, from, into }: Pair): Promise<string> {
-  await query(`select pg_advisory_xact_lock${IMPORT_TURN}`, [await organizationOf(query, projectId)])
+  await query(`select pg_advisory_xact_lock${IMPORT_TURN}`, [await requireProject(query, projectId)])
   const [begun] = await query<{ base: string }>('select begin_write($1) as base', [projectId])
   await query(LOCK, [projectId, from, into])
   return begun!.base
@@ -119,15 +120,6 @@ const LOCK = 'select from profiles where project_id = $1 and id in ($2, $3) orde
 
 const run = (query: Query, statement: string, { projectId, from, into }: Pair, base: string) =>
   query(statement, [projectId, from, into, ...(statement.includes('$4') ? [base] : [])])
-
-async function organizationOf(query: Query, projectId: string): Promise<string> {
-  const [row] = await query('select organization_id from projects where id = $1', [projectId])
-  if (!row) throw notFound('project', projectId)
-  return row.organization_id!
-}
-
-const notFound = (what: string, id: string) =>
-  new ApiError(404, 'object_not_found', `There is no ${what} "${shorten(id, 64)}".`)
 
 async function requireMergeable(query: Query, { projectId, from, into }: Pair): Promise<void> {
   if (from === into) throw new Refusal(`Profile "${shorten(from, 64)}" cannot be merged into itself: give two ids.`)

@@ -1,7 +1,9 @@
 // Throws a 404 for an organization, a project or a funnel that does not exist, and for ids that none can have.
+import { notFound, requireProject } from '../../core/tenants/exist.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import { shorten } from '../../lib/text.ts'
+
+export { notFound, requireProject } from '../../core/tenants/exist.ts'
 
 export async function requireOrganization(query: Query, id: string): Promise<void> {
   const rows = await query('select 1 from organizations where id = $1', [id])
@@ -11,13 +13,6 @@ export async function requireOrganization(query: Query, id: string): Promise<voi
 /** Until commit: of two concurrent requests that set the same, which may not exist yet, the second one sees what the first has set. */
 export async function lockOrganization(query: Query, id: string): Promise<void> {
   await query('select 1 from organizations where id = $1 for no key update', [id])
-}
-
-/** Returns the project's organization. */
-export async function requireProject(query: Query, id: string): Promise<string> {
-  const [row] = await query<{ organization_id: string }>('select organization_id from projects where id = $1', [id])
-  if (!row) throw notFound('project', id)
-  return row.organization_id
 }
 
 /** Throws a 404 for a tenant in the path that does not exist. */
@@ -33,9 +28,6 @@ export async function requireFunnel(query: Query, project: string, id: string): 
   const rows = await query('select 1 from funnels where project_id = $1 and id = $2', [project, id])
   if (rows.length === 0) throw notFound('funnel', id)
 }
-
-export const notFound = (what: string, id: string) =>
-  new ApiError(404, 'object_not_found', `There is no ${what} "${shorten(id, 64)}".`)
 
 /** PostgreSQL stores no U+0000, so no object has it in its id. */
 export function refuseNul(params: Record<string, string>): void {
