@@ -2,8 +2,9 @@
 import './lib/relative-imports.ts'
 import './lib/slow-connections.ts'
 import { Command, CommanderError } from 'commander'
-import { guard, watchOutput } from './cli/commands/command.ts'
+import { guard } from './cli/commands/command.ts'
 import { takeEnvFile } from './cli/commands/env-file.ts'
+import { watchOutput } from './cli/commands/whole-output.ts'
 import { hideSecrets } from './lib/hide-secrets.ts'
 import { tundishVersion } from './lib/version.ts'
 

@@ -13,7 +13,7 @@ import { errorForLog } from '../../lib/log-error.ts'
 import { causeOf, isRefusedData, isUnavailable, placeOfRefusal, sqlState } from '../../lib/pg/errors.ts'
 import { printable } from '../../lib/text.ts'
 import { rejectWhenAborted } from '../../lib/when-aborted.ts'
-import { writeWholeOutput } from './whole-output.ts'
+import { sayIfNew } from './new-database.ts'
 
 /**
  * The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. A command that has written its
@@ -25,7 +25,7 @@ export interface Result {
   exitCode?: number
 }
 
-const EXIT_REFUSED = 1
+export const EXIT_REFUSED = 1
 const EXIT_USAGE = 2
 const CONNECTIONS = { read: 1, plain: 4 }
 
@@ -52,6 +52,7 @@ export async function untilStopped<T>(
   run: (app: App, signal: AbortSignal) => Promise<T>,
   options: Partial<OpenOptions> = {},
 ): Promise<T> {
+  sayIfNew(config)
   const signal = abortedWhenStopped()
   signal.addEventListener('abort', sayStopping)
   const app = await openApp(config, { ...shortLived(config, options), signal }).catch((error) => {
@@ -122,21 +123,6 @@ function checkFileNames(command: Command): void {
     const [kind] = /\b(file|folder)(?=s?\b[^ ]*$)/.exec(placeholder) ?? []
     if (kind && [value].flat().includes('')) throw new UsageError(`${what} needs the name of a ${kind}.`)
   }
-}
-
-/** A closed pipe ends the output silently; a full disk is reported in a sentence. */
-export function watchOutput(): void {
-  writeWholeOutput()
-  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    if (code === 'EPIPE') return
-    process.stderr.write(`The output cannot be written (${code}).\n`)
-    // Set at the end, in place of the 0 of a command that succeeded.
-    process.once('exit', () => {
-      process.exitCode ||= EXIT_REFUSED
-    })
-  })
-  // Standard error itself cannot be written: nothing is left to report to.
-  process.stderr.on('error', () => {})
 }
 
 /** Runs `run`, and turns an error into a sentence and an exit code. */

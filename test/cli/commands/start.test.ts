@@ -116,4 +116,16 @@ describe(titled('on a terminal', noTerminal), { skip: noTerminal }, () => {
       assert.equal(output.includes('\x1b[33m401'), colored, output)
     })
   }
+
+  test('a command that makes an empty database says where, once', async () => {
+    const env = { DATA_DIR: join(folder, 'new') }
+    const list = async () => {
+      const terminal = openTerminal(['org', 'list'], env)
+      assert.equal(await terminal.ended, 0)
+      return terminal.output()
+    }
+    const made = `Making an empty database in ${env.DATA_DIR}: for an existing one set DATA_DIR or DATABASE_URL.`
+    assert.equal(await list(), `${made}\r\nThere is no organization yet.\r\n`)
+    assert.equal(await list(), 'There is no organization yet.\r\n')
+  })
 })
