@@ -227,6 +227,30 @@ test('after an outage in the midst of many changes only the others are read agai
   await admin.call('DELETE', path('midst'))
 })
 
+test('a change that was stored before an outage, and that a failover has lost, is read again', async (t) => {
+  await connect('both', TEST_KEY)
+  await admin.call('POST', path('both'), { follow: true })
+  t.after(carryOutImports({ ...events.app, clock: impatient() }))
+  await until('everything read', async () => (await status('both')) === 'following')
+  const { customers } = simulator.client()
+  const failing = await customers.create({})
+  await simulator.control('/faults', {
+    ...{ method: 'GET', kind: 'error_before', times: 1_000_000 },
+    path: `/v1/customers/${failing.id}`,
+  })
+  const { id } = await customers.create({ email: 'both@example.com' })
+  const isStored = async () => (await profile(id))?.email === 'both@example.com'
+  await until('the other one', isStored)
+  await until('the failure', async () => (await admin.call('GET', path('both'))).body.error !== null)
+  await betweenRuns('both', async (query) => {
+    await query(FORGET, [PROJECT, id])
+    await query(`update stripe_imports set updated_at = updated_at - interval '1 hour' where psp_merchant_id = 'both'`)
+  })
+  await until('it again', isStored)
+  await simulator.control('/faults/clear')
+  await admin.call('DELETE', path('both'))
+})
+
 test('imports of two large accounts leave a third one its turn, and continue where they were', async (t) => {
   const begun: string[] = []
   let customers = 0
@@ -321,6 +345,20 @@ test('changes at Stripe are read if the database began the import with a clock t
   await admin.call('DELETE', path('ahead'))
 })
 
+/** One in progress would save what it has read again. */
+async function betweenRuns(merchantId: string, work: (query: Query) => Promise<void>): Promise<void> {
+  let held: Held | undefined
+  await until('no run', async () => {
+    held = await holdImport(events.app.db, { organizationId: ORGANIZATION, projectId: PROJECT, merchantId })
+    return held !== undefined
+  })
+  await work(held!.query)
+  await held!.release()
+}
+
+const FORGET =
+  'update profiles set email = null, email_folded = null, source_updated_at = null where project_id = $1 and id = $2'
+
 test('changes that a failover has lost are read again', async (t) => {
   await connect('failover', TEST_KEY)
   await admin.call('POST', path('failover'), { follow: true })
@@ -329,19 +367,13 @@ test('changes that a failover has lost are read again', async (t) => {
   const { id } = await simulator.client().customers.create({ email: 'lost@example.com' })
   const isStored = async () => (await profile(id))?.email === 'lost@example.com'
   await until('the new customer', isStored)
-  // Between two runs: one in progress would save what it has read again.
-  const name = { organizationId: ORGANIZATION, projectId: PROJECT, merchantId: 'failover' }
-  let held: Held | undefined
-  await until('no run', async () => {
-    held = await holdImport(events.app.db, name)
-    return held !== undefined
+  await betweenRuns('failover', async (query) => {
+    await query(
+      `with lost as (${FORGET})
+       update stripe_imports set events_since = events_since - interval '1 minute' where project_id = $1 and psp_merchant_id = 'failover'`,
+      [PROJECT, id],
+    )
   })
-  await held!.query(
-    `with lost as (update profiles set email = null, email_folded = null, source_updated_at = null where project_id = $1 and id = $2)
-     update stripe_imports set events_since = events_since - interval '1 minute' where project_id = $1 and psp_merchant_id = 'failover'`,
-    [PROJECT, id],
-  )
-  await held!.release()
   await until('the customer again', isStored)
   await admin.call('DELETE', path('failover'))
 })
