@@ -43,16 +43,66 @@ export function openUnpipelined(config: pg.ClientConfig, connections: number, gu
   }
 }
 
+/** Statement mode, in which a pooler ends the connection of a client that begins a transaction. */
+const NO_TRANSACTIONS = /statement pooling mode/
+
 // PostgreSQL's codes for a prepared statement that exists already, or no more: another client has had the connection.
 const OF_OTHERS = ['42P05', '26000']
 
-/** Whether an error shows a pooler: it refused session settings, or gave the connection to another client between transactions. */
-export const isRefusedByPooler = (error: unknown) =>
-  /startup parameter/.test((error as Error).message) || OF_OTHERS.includes(sqlState(error) ?? '')
+/**
+ * What to do if an error shows a pooler at the address of this setting: it refused session settings or transactions, or gave the
+ * connection to another client between transactions.
+ */
+export function fixForPooler(error: unknown, setting: string): string | undefined {
+  const { message } = error as Error
+  if (NO_TRANSACTIONS.test(message) && setting === 'DATABASE_URL') {
+    return 'DATABASE_URL leads through a pooler in statement mode, which refuses transactions: set its pool_mode to transaction.'
+  }
+  const shows = /startup parameter/.test(message) || NO_TRANSACTIONS.test(message)
+  return shows || OF_OTHERS.includes(sqlState(error) ?? '') ? needsDirectUrl(setting) : undefined
+}
 
 /** The sentence for a pooler at the address of this setting. */
 export const needsDirectUrl = (setting: string) =>
   `${setting} leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for work that needs a session.`
+
+interface Session {
+  client: pg.ClientBase & { processID?: number | null }
+  query: Query
+  release(): void
+}
+
+/**
+ * Whether a pooler gives these connections to several clients in turn, as in transaction mode. In session mode each client keeps
+ * its connection to the server while it is connected.
+ */
+export async function isShared(connect: () => Promise<Session>): Promise<boolean> {
+  const one = await connect()
+  try {
+    const first = await backendOf(one.query)
+    // A pooler names itself at the start of a connection, not the server's process.
+    if (Number(first.pid) === one.client.processID) return false
+    const other = await connect()
+    try {
+      // One that takes its connections in turn needs more than one round.
+      for (let round = 0; round < 3; round++) {
+        if ((await backendOf(other.query)).id === first.id || (await backendOf(one.query)).id !== first.id) return true
+      }
+      return false
+    } finally {
+      other.release()
+    }
+  } finally {
+    one.release()
+  }
+}
+
+async function backendOf(query: Query): Promise<{ pid: string; id: string }> {
+  const [row] = await query<{ pid: string; id: string }>(
+    "select pid, concat_ws(' ', pid, backend_start) as id from pg_stat_activity where pid = pg_backend_pid()",
+  )
+  return row!
+}
 
 /**
  * Sets the session settings on the role, for this database only, because a pooler's connections get no other settings.

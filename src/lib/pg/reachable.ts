@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts'
 import { whyUntrusted } from './database-url.ts'
 import type { Db } from './db.ts'
 import { causeOf, isPasswordRefused, isUnavailable, sqlState } from './errors.ts'
-import { isRefusedByPooler, lackedSettings, missingSettings, needsDirectUrl } from './pooler.ts'
+import { fixForPooler, isShared, lackedSettings, missingSettings, needsDirectUrl } from './pooler.ts'
 
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
@@ -15,7 +15,8 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
     return await promise
   } catch (error) {
     if (error instanceof UsageError) throw error
-    if (isRefusedByPooler(error)) throw new UsageError(needsDirectUrl(setting))
+    const fix = fixForPooler(error, setting)
+    if (fix) throw new UsageError(fix)
     const refused = ['28P01', '28000', '3D000', '42501'].includes(sqlState(error) ?? '') || isPasswordRefused(error)
     if (!refused && !isUnavailable(error)) throw error
     const untrusted = whyUntrusted(error)
@@ -27,19 +28,26 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
   }
 }
 
-/** Refuses a pooler that is set to ignore the settings of sessions instead of refusing them; it needs `DIRECT_DATABASE_URL`. */
+/**
+ * Refuses a pooler that is set to ignore the settings of sessions instead of refusing them; it needs `DIRECT_DATABASE_URL`. In session
+ * mode the role's settings are enough.
+ */
 export async function refuseSilentPooler(db: Db, settings: Record<string, string>): Promise<void> {
   const missing = await reachable(missingSettings(db.query, settings))
-  if (missing.length > 0) throw new UsageError(needsDirectUrl('DATABASE_URL'))
+  if (missing.length > 0 || (await reachable(isShared(db.connect))))
+    throw new UsageError(needsDirectUrl('DATABASE_URL'))
 }
 
 /**
- * Refuses a pooler whose connections lack the time zone and date format that times are parsed with. Other missing settings
- * only change plans and timeouts, so they are logged.
+ * Refuses a pooler that refuses transactions, or whose connections lack the time zone and date format that times are parsed with.
+ * Other missing settings only change plans and timeouts, so they are logged. Refuses a pooler at `DIRECT_DATABASE_URL` too.
  */
 export async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
-  const { query, release } = await reachable(db.connect(), 'DIRECT_DATABASE_URL')
-  const lacked = await reachable(lackedSettings(db.query, query, settings)).finally(() => release())
+  const direct = 'DIRECT_DATABASE_URL'
+  if (await reachable(isShared(db.connect), direct)) throw new UsageError(needsDirectUrl(direct))
+  const { query, release } = await reachable(db.connect(), direct)
+  const lacking = db.tx((pooled) => lackedSettings(pooled, query, settings))
+  const lacked = await reachable(lacking).finally(() => release())
   if (!lacked) return
   const sentence = `${lacked.message} ${lacked.fix}`
   if (lacked.names.includes('TimeZone') || lacked.names.includes('DateStyle')) throw new UsageError(sentence)

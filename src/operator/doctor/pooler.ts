@@ -3,24 +3,31 @@ import type { Config } from '../../config.ts'
 import { settingsOf } from '../../lib/pg/client-config.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
-import { isRefusedByPooler, lackedSettings, missingSettings, needsDirectUrl } from '../../lib/pg/pooler.ts'
+import { fixForPooler, isShared, lackedSettings, missingSettings, needsDirectUrl } from '../../lib/pg/pooler.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
   if (!config.directDatabaseUrl) {
     const missing = await missingSettings(db.query, settingsOf(config))
-    if (missing.length === 0) return []
+    if (missing.length === 0) return shared(db, 'DATABASE_URL')
     const message = `A connection of DATABASE_URL lacks the settings that it was opened with (${missing.join(', ')}).`
     return [failed('pooler', message, needsDirectUrl('DATABASE_URL'))]
   }
   const direct = await db.connect().catch((error: unknown) => ({ error }))
   if ('error' in direct) return [failed('pooler', ...unusable(direct.error, 'DIRECT_DATABASE_URL'))]
   try {
-    return [await compare(db.query, direct.query, config)]
+    const found = await shared(db, 'DIRECT_DATABASE_URL')
+    return found.length > 0 ? found : [await compare(db.query, direct.query, config)]
   } finally {
     direct.release()
   }
+}
+
+async function shared(db: Db, setting: string): Promise<Finding[]> {
+  if (!(await isShared(db.connect))) return []
+  const message = `A pooler gives the connections of ${setting} to several clients in turn.`
+  return [failed('pooler', message, needsDirectUrl(setting))]
 }
 
 async function compare(pooled: Query, direct: Query, config: Config): Promise<Finding> {
@@ -37,9 +44,7 @@ async function compare(pooled: Query, direct: Query, config: Config): Promise<Fi
 
 /** The cause and the fix for a database that cannot be reached. PostgreSQL's messages never contain the password. */
 export function unusable(error: unknown, setting: string): [message: string, fix: string] {
-  const fix = isRefusedByPooler(error)
-    ? needsDirectUrl(setting)
-    : `Check the address, name, user, password and rights in ${setting}.`
+  const fix = fixForPooler(error, setting) ?? `Check the address, name, user, password and rights in ${setting}.`
   const message =
     setting === 'DATABASE_URL' ? 'The database cannot be used' : `The database of ${setting} cannot be used`
   return [`${message} (${causeOf(error)}).`, fix]

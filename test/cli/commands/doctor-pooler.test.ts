@@ -14,10 +14,9 @@ const database = await freshDatabase()
 const folder = temporaryFolder()
 await runStatement(database.url, `create role ${role} login superuser password 'pooled'`)
 // Refuses each client as PgBouncer in transaction mode does.
-const fields = 'SFATAL\0C08P01\0Munsupported startup parameter: options\0\0'
 const pooler = createServer((socket) => {
   socket.on('error', () => {})
-  socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), lengthOf(fields), Buffer.from(fields)])))
+  socket.once('data', () => socket.end(refusal('unsupported startup parameter: options')))
 })
 await new Promise<void>((resolve) => pooler.listen(0, '127.0.0.1', resolve))
 after(async () => {
@@ -26,6 +25,11 @@ after(async () => {
   await runStatement(database.url, `drop role ${role}`)
   await database.drop()
 })
+
+function refusal(message: string): Buffer {
+  const fields = `SFATAL\0C08P01\0M${message}\0\0`
+  return Buffer.concat([Buffer.from('E'), lengthOf(fields), Buffer.from(fields)])
+}
 
 function lengthOf(text: string): Buffer {
   const length = Buffer.alloc(4)
@@ -50,10 +54,17 @@ const silent = createServer((socket) => {
     const at = fields.indexOf('options')
     const kept = Buffer.from(fields.toSpliced(at, at < 0 ? 0 : 2).join('\0'))
     server.write(Buffer.concat([lengthOf(`....${kept}`), start.subarray(4, 8), kept]))
-    socket.pipe(server)
+    socket.on('data', (chunk) => {
+      if (inStatementMode && chunk.includes('begin')) {
+        server.unpipe(socket)
+        socket.end(refusal('transaction blocks not allowed in statement pooling mode'))
+      } else server.write(chunk)
+    })
   })
   server.pipe(socket)
 })
+/** Whether it ends the connection of a client that begins a transaction, as PgBouncer in statement mode does. */
+let inStatementMode = false
 await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
 after(() => silent.close())
 
@@ -114,4 +125,20 @@ test('a warning with the cause for missing settings: not set yet, or another rol
   const refused = await tundishAgain(['org', 'list'], otherRole)
   assert.equal(refused.code, 2)
   assert.match(refused.stderr, sentence)
+})
+
+test('a pooler in statement mode is refused at the start and named', async (t) => {
+  inStatementMode = true
+  t.after(() => {
+    inStatementMode = false
+  })
+  const { username, password, pathname } = new URL(database.url)
+  const { port } = silent.address() as AddressInfo
+  const pooled = `postgresql://${username}:${password}@127.0.0.1:${port}${pathname}`
+  const env = { DATABASE_URL: pooled, DIRECT_DATABASE_URL: database.url }
+  const sentence = /DATABASE_URL leads through a pooler in statement mode.* set its pool_mode to transaction\.$/m
+  assert.match(await findingOf('database', env), sentence)
+  const { code, stderr } = await tundishAgain(['org', 'list'], { MASTER_KEY: KEY, DATA_DIR: folder, ...env })
+  assert.equal(code, 2)
+  assert.match(stderr, sentence)
 })

@@ -1,4 +1,4 @@
-// A real PgBouncer in transaction mode before a test's database, if this machine has one.
+// A real PgBouncer, in transaction mode unless a test says otherwise, before a test's database, if this machine has one.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -24,8 +24,8 @@ const program = folders.map((folder) => join(folder, 'pgbouncer')).find((path) =
 /** Why PgBouncer cannot run here, or undefined. */
 export const noPgBouncer = program ? undefined : 'there is no pgbouncer on this machine'
 
-/** Starts a PgBouncer with fewer connections to the server than a process opens to it. */
-export async function openPgBouncer(databaseUrl: string, poolSize = 3): Promise<PgBouncer> {
+/** Starts a PgBouncer with fewer connections to the server than a process opens to it. `given` are more settings. */
+export async function openPgBouncer(databaseUrl: string, given: Record<string, string> = {}): Promise<PgBouncer> {
   const { username, password, pathname, searchParams, hostname, port } = new URL(databaseUrl)
   const host = searchParams.get('host') ?? hostname
   const folder = mkdtempSync(join(tmpdir(), 'tundish-pgbouncer-'))
@@ -40,8 +40,9 @@ export async function openPgBouncer(databaseUrl: string, poolSize = 3): Promise<
     auth_file: users,
     admin_users: username,
     pool_mode: 'transaction',
-    default_pool_size: poolSize,
+    default_pool_size: 3,
     max_client_conn: 500,
+    ...given,
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`)
   const file = join(folder, 'pgbouncer.ini')

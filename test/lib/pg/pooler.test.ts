@@ -164,4 +164,60 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
       await fresh.drop()
     }
   })
+
+  test('a pooler that ignores the settings of sessions is refused also after a start stored them in the role', async () => {
+    const silent = await openPgBouncer(database.url, { ignore_startup_parameters: 'options' })
+    try {
+      const { DIRECT_DATABASE_URL: direct, ...others } = billing.server.env
+      const env = { ...others, DATABASE_URL: silent.url }
+      for (const [setting, more] of [
+        ['DATABASE_URL', {}],
+        ['DIRECT_DATABASE_URL', { DIRECT_DATABASE_URL: silent.url }],
+      ] as const) {
+        const { code, stderr } = await tundishAgain(['org', 'list'], { ...env, ...more })
+        assert.equal(code, 2, stderr)
+        assert.match(stderr, new RegExp(`^${setting} leads through a pooler: set DIRECT_DATABASE_URL to`))
+        const { stdout } = await tundishAgain(['doctor', '--json'], { ...env, ...more })
+        const { findings } = JSON.parse(stdout)
+        const { level, message } = findings.find(({ check }: { check: string }) => check === 'pooler')
+        assert.equal(
+          `${level}: ${message}`,
+          `failed: A pooler gives the connections of ${setting} to several clients in turn.`,
+        )
+      }
+      const right = { ...env, DIRECT_DATABASE_URL: String(direct) }
+      assert.equal((await tundishAgain(['org', 'list'], right)).code, 0)
+    } finally {
+      await silent.remove()
+    }
+  })
+
+  test('session mode needs no DIRECT_DATABASE_URL after a start stored the settings in the role', async () => {
+    const given = { ignore_startup_parameters: 'options', pool_mode: 'session', default_pool_size: '10' }
+    const session = await openPgBouncer(database.url, given)
+    try {
+      const { DIRECT_DATABASE_URL: _, ...env } = billing.server.env
+      const { code, stderr } = await tundishAgain(['org', 'list'], { ...env, DATABASE_URL: session.url })
+      assert.equal(code, 0, stderr)
+    } finally {
+      await session.remove()
+    }
+  })
+
+  test('statement mode is refused by name', async () => {
+    const statements = await openPgBouncer(database.url, { pool_mode: 'statement' })
+    try {
+      const { code, stderr } = await tundishAgain(['org', 'list'], {
+        ...billing.server.env,
+        DATABASE_URL: statements.url,
+      })
+      assert.equal(code, 2)
+      assert.match(
+        stderr,
+        /^DATABASE_URL leads through a pooler in statement mode.* set its pool_mode to transaction\.\n$/,
+      )
+    } finally {
+      await statements.remove()
+    }
+  })
 })
