@@ -83,7 +83,7 @@ async function lookAtDatabase(config: Config, { replace, accounts, signal }: Wan
   if (!(directDatabaseUrl ?? databaseUrl) && !existsSync(join(dataDir, 'postgres'))) return
   await withSession({ config, name: 'tundish restore', signal }, async ({ query }) => {
     const filled = await findData(query)
-    const reasons = await reasonsOfDatabase(query, replace, filled)
+    const reasons = await reasonsOfDatabase(query, config, replace, filled)
     // The accounts of the backup are known only once it is loaded; most of them are here, too.
     if (accounts === undefined && filled.includes('merchant_accounts'))
       await refuseIfConnected(query).catch((error: unknown) => {
@@ -95,7 +95,12 @@ async function lookAtDatabase(config: Config, { replace, accounts, signal }: Wan
 }
 
 /** What is in the way of a restore: data, unless it may be replaced, and processes that work with it. */
-export async function reasonsOfDatabase(query: Query, replace: boolean, filled: string[]): Promise<string[]> {
+export async function reasonsOfDatabase(
+  query: Query,
+  { directDatabaseUrl }: Config,
+  replace: boolean,
+  filled: string[],
+): Promise<string[]> {
   if (filled.length === 0) return []
   const reasons: string[] = []
   if (!replace) {
@@ -108,7 +113,9 @@ export async function reasonsOfDatabase(query: Query, replace: boolean, filled: 
   const [row] = await query(
     `select count(*) as n from pg_stat_activity where datname = current_database() and application_name = 'tundish'`,
   )
-  if (row!.n !== '0')
-    reasons.push('Tundish is running on this database: stop every process of it, then restore with --replace.')
+  if (row!.n !== '0') {
+    const pooler = directDatabaseUrl ? ' If only a pooler has connections of it, send RECONNECT to its console.' : ''
+    reasons.push(`Tundish is running on this database: stop every process of it, then restore with --replace.${pooler}`)
+  }
   return reasons
 }

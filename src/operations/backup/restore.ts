@@ -88,9 +88,9 @@ async function inOneTransaction(
 ): Promise<Restored> {
   const { query } = session
   // Before the locks, too: a server that works with the tables would wait for them, and they for it.
-  refuseFor(await reasonsOfDatabase(query, replace, await findData(query)))
+  refuseFor(await reasonsOfDatabase(query, config, replace, await findData(query)))
   const { present, filled } = await beginAlone(query)
-  refuseFor(await reasonsOfDatabase(query, replace, filled))
+  refuseFor(await reasonsOfDatabase(query, config, replace, filled))
   await keepClocks(query)
   await gatherErased(query, ledgers, config)
   await keepAccounts(query)

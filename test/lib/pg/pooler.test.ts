@@ -11,6 +11,7 @@ import { tundish } from '../../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { ok } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 import { titled } from '../../support/titled.ts'
 import { walk } from '../../support/walk.ts'
 import { type CrowdedShop, openCrowdedShop } from './crowded-shop.ts'
@@ -218,6 +219,25 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
       )
     } finally {
       await statements.remove()
+    }
+  })
+
+  test('a restore names the pooler whose connections look like a running Tundish', async () => {
+    const fresh = await freshDatabase()
+    const idle = await openPgBouncer(fresh.url)
+    try {
+      const env = { ...billing.server.env, DATABASE_URL: idle.url, DIRECT_DATABASE_URL: fresh.url }
+      assert.equal((await tundishAgain(['org', 'create', 'acme'], env)).code, 0)
+      const file = join(String(billing.server.env.DATA_DIR), 'pooled.backup')
+      assert.equal((await tundishAgain(['backup', file], env)).code, 0)
+      const restore = () => tundishAgain(['restore', file, '--replace', '--without-erasures'], env)
+      assert.match((await restore()).stderr, /If only a pooler has connections of it, send RECONNECT to its console\./)
+      await idle.console('reconnect')
+      // It closes them a moment later.
+      await until('the restore', async () => (await restore()).code === 0)
+    } finally {
+      await idle.remove()
+      await fresh.drop()
     }
   })
 })
