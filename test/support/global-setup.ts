@@ -23,8 +23,6 @@ import { trySignal } from './signal.ts'
 // The folder of a run has its database server, its browser and, if it is in memory, the temporary files of its tests.
 const PREFIX = 'tundish-test-'
 const MEMORY = '/dev/shm'
-// Many times the size of the files of quick tests.
-const ROOM = 4 * 2 ** 30
 const TEMPLATE = `tundish_template_${process.pid}`
 
 let embedded: Embedded | undefined
@@ -102,11 +100,15 @@ const bases = (): string[] => [realpathSync(tmpdir()), ...(existsSync(MEMORY) ? 
 
 const makeScratch = (): string => inMemory() ?? makeIn(realpathSync(tmpdir()))
 
-/** A test's database has 600 files, whose copying takes half a second of CPU on some disks. */
+/**
+ * If the memory has as much room as TUNDISH_TEST_IN_MEMORY says, many times what the run needs. A test's database has 600 files, whose
+ * copying takes half a second of CPU on some disks.
+ */
 function inMemory(): string | undefined {
-  if (!process.env['TUNDISH_TEST_IN_MEMORY'] || !existsSync(MEMORY)) return undefined
+  const room = Number(process.env['TUNDISH_TEST_IN_MEMORY'] ?? 0) * 2 ** 30
+  if (room === 0 || !existsSync(MEMORY)) return undefined
   const { bavail, bsize } = statfsSync(MEMORY)
-  if (Math.min(bavail * bsize, process.availableMemory()) < ROOM) return undefined
+  if (Math.min(bavail * bsize, process.availableMemory()) < room) return undefined
   const folder = makeIn(MEMORY)
   if (!runsPrograms(folder)) {
     rmSync(folder, { recursive: true })
