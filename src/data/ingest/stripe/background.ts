@@ -134,7 +134,7 @@ export async function refreshFromStripe(
       const context = contextFor(app, source, state, { tally: emptyTally(), onRejected })
       const result = await refresh(app, context, all, signal)
       count += result.count
-      for (const one of result.left) left.add(one)
+      for (const one of result.left.keys()) left.add(one)
       if (result.error !== undefined) errors.push(result.error)
     }
     for (const [event, its] of changed) if (!its.some((one) => left.has(one))) onStored?.(event)

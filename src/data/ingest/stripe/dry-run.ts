@@ -9,7 +9,7 @@ import { fitLines } from './fit.ts'
 import { createdSince, secondsOf } from './since.ts'
 import type { StripeSource } from './source.ts'
 import { leaveOut, STEPS } from './steps.ts'
-import { emptyTally, reject, type Tally } from './tally.ts'
+import { countWhenDone, emptyTally, type Rejecting, reject, type Tally } from './tally.ts'
 import { forEachServed, whyLeft } from './unserved.ts'
 
 interface Options {
@@ -50,10 +50,10 @@ export async function dryRun(
       try {
         for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
           const converted: Line[] = []
+          const convert = async (some: object[], rejecting: Rejecting) =>
+            converted.push(...(await step.convert({ ...context, ...rejecting }, some as never[])))
           const left = await forEachServed(source, step, objects, async (some) => {
-            const counted = structuredClone(tally)
-            converted.push(...(await step.convert({ ...context, tally: counted }, some as never[])))
-            Object.assign(tally, counted)
+            await countWhenDone(context, (rejecting) => convert(some, rejecting))
           })
           for (const { object, error } of left) reject(context, object.id, whyLeft(error))
           fitLines(context, converted)

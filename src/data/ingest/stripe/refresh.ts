@@ -7,16 +7,17 @@ import { withoutOlder } from './since.ts'
 import { NotPermitted, Unreachable } from './source.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { storeLines } from './store.ts'
+import { countWhenDone, type Rejecting } from './tally.ts'
 import { forEachServed } from './unserved.ts'
 
 export interface Refreshed {
   /** How many objects were read. */
   count: number
-  /** Those of the objects given that are not stored, because they or what they led to could not be read. */
-  left: Changed[]
-  /** Why one of them could not be read. */
+  /** Those of the objects given that are not stored, with the reason: they or what they led to could not be read. */
+  left: Map<Changed, unknown>
+  /** One of the reasons. */
   error?: unknown
-  /** Whether that ended the reading. */
+  /** Whether objects may be left that Stripe would serve alone: after an outage, or the signal. */
   isOutage: boolean
 }
 
@@ -36,6 +37,7 @@ export async function refresh(
   const changed: Found[] = await withoutKnownFees(context, given)
   const unread = new Set(changed.map(nameOf))
   const failures = new Failures(signal)
+  let isOutage = false
   let count = 0
   for (const step of STEPS) {
     const { found, names } = await readChanged(context, step, changed, failures)
@@ -47,12 +49,21 @@ export async function refresh(
       changed.push(...next)
     } catch (error) {
       failures.add(error)
+      isOutage ||= error instanceof Unreachable
     }
     if (failures.areOutage) break
   }
-  for (const one of changed) if (one.from !== undefined && unread.has(nameOf(one))) unread.add(one.from)
-  const { error, areOutage: isOutage } = failures
-  return { count, left: error === undefined ? [] : given.filter((one) => unread.has(nameOf(one))), error, isOutage }
+  for (const one of changed) {
+    if (one.from === undefined || !unread.has(nameOf(one))) continue
+    unread.add(one.from)
+    failures.note(one.from, failures.of(nameOf(one)))
+  }
+  const { error, areOutage } = failures
+  const left = error === undefined ? [] : given.filter((one) => unread.has(nameOf(one)))
+  return {
+    ...{ count, error, isOutage: isOutage || areOutage },
+    left: new Map(left.map((one) => [one, failures.of(nameOf(one))])),
+  }
 }
 
 /** `from` is the name of the object that led to it. */
@@ -65,6 +76,7 @@ class Failures {
   /** One of them: that of a permission only if there is no other. */
   error: unknown
   readonly #signal: AbortSignal
+  readonly #ofNames = new Map<string, unknown>()
   #inARow = 0
   #isEnd = false
 
@@ -82,9 +94,19 @@ class Failures {
   }
 
   /** Of an object that fails for its own sake. */
-  addOfOne(error: Unreachable): void {
+  addOfOne(error: Unreachable, name: string): void {
     this.add(error)
+    this.note(name, error)
     this.endRow()
+  }
+
+  /** Notes why the object with this name could not be read. */
+  note(name: string, error: unknown): void {
+    this.#ofNames.set(name, error)
+  }
+
+  of(name: string): unknown {
+    return this.#ofNames.get(name) ?? this.error
   }
 
   endRow(): void {
@@ -109,15 +131,19 @@ async function storeFound(
   if (objects.length === 0) return { objects: 0, next: [], left: new Set() }
   const next: Found[] = []
   const nameIn = ({ id }: { id: string }) => nameOf({ collection: step.collection, id })
-  const left = await forEachServed(context.source, step, objects, async (some) => {
-    const lines = await step.convert(context, some as never[])
-    await storeLines(app, context, lines, { live: true, emitEvents: context.emitEvents === true, signal })
+  const storeSome = async (some: { id: string }[], rejecting: Rejecting) => {
+    const given = { ...context, ...rejecting }
+    const lines = await step.convert(given, some as never[])
+    await storeLines(app, given, lines, { live: true, emitEvents: context.emitEvents === true, signal })
     const led: Found[] = []
     for (const one of some)
       led.push(...(await ledToBy(context, step, one)).map((other) => ({ ...other, from: nameIn(one) })))
     next.push(...led)
-  })
-  for (const { error } of left) failures.addOfOne(error)
+  }
+  const left = await forEachServed(context.source, step, objects, (some) =>
+    countWhenDone(context, (rejecting) => storeSome(some, rejecting)),
+  )
+  for (const { object, error } of left) failures.addOfOne(error, nameIn(object))
   return { objects: objects.length - left.length, next, left: new Set(left.map(({ object }) => nameIn(object))) }
 }
 
@@ -163,6 +189,7 @@ async function readChanged(
         return { found: [], names: [...all.keys()] }
       }
       failures.add(error)
+      failures.note(name, error)
     }
   }
   return { found: [...found.values()], names }

@@ -14,8 +14,8 @@ import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isLeftBehind, isStopped, saveState, targetOptions } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
-import { emptyTally, type Rejecting, reject } from './tally.ts'
-import { forEachServed, whyLeft } from './unserved.ts'
+import { countWhenDone, emptyTally, type Rejecting, reject } from './tally.ts'
+import { forEachServed, whileOthersAreServed, whyLeft } from './unserved.ts'
 
 export interface RunOptions {
   signal: AbortSignal
@@ -117,18 +117,19 @@ async function readList(run: Run, step: Step): Promise<void> {
   const created = createdSince(step, secondsOf(state.options.since))
   const pages = source.pages<{ id: string }>(step.path, { ...step.params, ...created }, state.after ?? undefined)
   for await (const objects of batches(pages)) {
-    // Of a batch that is not stored nothing is counted.
-    let tally = structuredClone(state.tally)
-    const left = await forEachServed(source, step, objects, async (some) => {
-      const context = { ...contextOf(run), tally: structuredClone(tally) }
-      const lines = await step.convert(context, some as never[])
-      await storeLines(app, context, lines, { live: false, signal })
-      await countStored(app, context, step.name, lines)
-      tally = context.tally
+    await countWhenDone(contextOf(run), async (ofBatch) => {
+      const storeSome = async (some: object[], rejecting: Rejecting) => {
+        const context = { ...contextOf(run), ...rejecting }
+        const lines = await step.convert(context, some as never[])
+        await storeLines(app, context, lines, { live: false, signal })
+        await countStored(app, context, step.name, lines)
+      }
+      const left = await forEachServed(source, step, objects, (some) =>
+        countWhenDone(ofBatch, (rejecting) => storeSome(some, rejecting)),
+      )
+      for (const { object, error } of left) reject(ofBatch, object.id, whyLeft(error))
+      ofBatch.tally.read += objects.length
     })
-    for (const { object, error } of left) reject({ ...contextOf(run), tally }, object.id, whyLeft(error))
-    tally.read += objects.length
-    state.tally = tally
     await savePlace(run, { after: objects.at(-1)!.id })
     if (run.options.hasTurn?.() === false) throw new Stopped()
   }
@@ -197,9 +198,8 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
   const changed = left.flatMap((event) => event.changed)
   const result = await refresh(app, { ...contextOf(run), tally: emptyTally() }, changed, options.signal)
   if (result.error !== undefined) {
-    const unread = new Set(result.left)
     seen.addStored(
-      left.filter((event) => !event.changed.some((one) => unread.has(one))),
+      left.filter((event) => !event.changed.some((one) => result.left.has(one))),
       state,
     )
     await leaveUnserved(run, result)
@@ -210,11 +210,17 @@ async function readEvents(run: Run, seen: Seen): Promise<void> {
   await save(run, { eventsSince: new Date(newest * 1000).toISOString() })
 }
 
-/** An import that does not follow the account ends without the objects that Stripe does not serve. Otherwise they are read again. */
+/** Leaves out the objects that Stripe does not serve. Throws if they are to be read again: after an outage, and by an import that follows. */
 async function leaveUnserved(run: Run, { error, left, isOutage }: Refreshed): Promise<void> {
-  if (run.state.options.follow || isOutage || !(error instanceof Unreachable)) throw error
+  if (isOutage || !(error instanceof Unreachable)) throw error
+  if (run.state.options.follow) throw whileOthersAreServed(error)
+  const reasons = new Map<string, string>()
+  for (const [{ id }, why] of left) {
+    if (!(why instanceof Unreachable)) throw why
+    reasons.set(id, whyLeft(why))
+  }
   await run.source.page('/v1/events', { limit: 1 })
-  for (const { id } of left) reject(contextOf(run), id, whyLeft(error))
+  for (const [id, reason] of reasons) reject(contextOf(run), id, reason)
 }
 
 async function save(run: Run, change: Partial<ImportState>): Promise<void> {

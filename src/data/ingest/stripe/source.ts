@@ -87,7 +87,7 @@ export class StripeSource {
   #nextCallMs = 0
   #firstMs: number | undefined
   #latestMs: number | undefined
-  /** The calls that Stripe did not serve at last, and whether one of them was the latest call. */
+  /** The calls that Stripe did not serve at last; and whether it has served none since one of them failed for the first time. */
   readonly #unserved = new Set<string>()
   #isDown = false
 
@@ -169,7 +169,8 @@ export class StripeSource {
   async #get(path: string, params: Params, isWhole: (body: Fields) => boolean): Promise<StripeResponse> {
     const { clock, signal, tries = TRIES } = this.#options
     const call = `${path} ${JSON.stringify(params)}`
-    const most = this.#unserved.has(call) ? 1 : this.#isDown ? Math.min(tries, TRIES_AFTER) : tries
+    const isKnown = this.#unserved.has(call)
+    const most = isKnown ? 1 : this.#isDown ? Math.min(tries, TRIES_AFTER) : tries
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
       await this.#readKey(KEY_AGE_MS)
@@ -181,12 +182,13 @@ export class StripeSource {
         if (this.#api !== api) continue
       }
       const why = troubleOf(response, isWhole)
-      this.#isDown = why !== undefined && attempt >= most
       if (!(response instanceof ProviderError) && why === undefined) {
         this.#unserved.delete(call)
+        this.#isDown = false
         return response
       }
-      if (this.#isDown) {
+      if (attempt >= most) {
+        this.#isDown ||= !isKnown
         this.#unserved.add(call)
         throw new Unreachable(String(why), path, call)
       }

@@ -76,6 +76,19 @@ export function reject({ tally, onRejected }: Naming, id: string, reason: string
   onRejected?.(line)
 }
 
+/** Counts and names what `work` rejects, but only once it has succeeded: after a failure it may be repeated. */
+export async function countWhenDone<T>(
+  { tally, onRejected }: Rejecting,
+  work: (rejecting: Rejecting) => Promise<T>,
+): Promise<T> {
+  const counted = structuredClone(tally)
+  const lines: string[] = []
+  const result = await work({ tally: counted, onRejected: (line) => lines.push(line) })
+  Object.assign(tally, counted)
+  for (const line of lines) onRejected?.(line)
+  return result
+}
+
 /** Counts and names a text that was too long. */
 export function shortened(naming: Naming, id: string, reason: string): void {
   naming.tally.shortened = (naming.tally.shortened ?? 0) + 1

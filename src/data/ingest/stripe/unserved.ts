@@ -3,9 +3,9 @@ import { type StripeSource, Unreachable } from './source.ts'
 import type { Step } from './steps.ts'
 
 /**
- * Does the work for all objects of a step. If Stripe does not serve something that it needs, it is done for one after the other; returns
- * those for which it fails alone. Throws after an outage: if Stripe does not serve the step's list either, or fails
- * otherwise for the next object.
+ * Does the work for all objects of a step together. If Stripe does not serve what it needs, does it for each object alone, and returns
+ * those for which it fails before and after Stripe served the step's list. Throws in an outage: Stripe does not serve the list either,
+ * or does not serve another call of the next object. `work` may be repeated.
  */
 export async function forEachServed<T>(
   source: Pick<StripeSource, 'page'>,
@@ -14,15 +14,16 @@ export async function forEachServed<T>(
   work: (objects: T[]) => Promise<void>,
 ): Promise<Left<T>[]> {
   const left: Left<T>[] = []
-  let before = await failureOf(() => work(objects))
-  if (!before) return left
+  if (!(await failureOf(() => work(objects)))) return left
+  let before: Unreachable | undefined
   for (const object of objects) {
-    const error = await failureOf(() => work([object]))
+    let error = await failureOf(() => work([object]))
     if (error) {
       if (before && before.call !== error.call) throw error
       await source.page(path, { limit: 1 })
-      left.push({ object, error })
+      error = await failureOf(() => work([object]))
     }
+    if (error) left.push({ object, error })
     before = error
   }
   return left
@@ -32,6 +33,10 @@ interface Left<T> {
   object: T
   error: Unreachable
 }
+
+/** For the state of an import that stores everything else. */
+export const whileOthersAreServed = ({ why, path, call }: Unreachable) =>
+  new Unreachable(`${why} for ${path}, but serves other objects`, path, call)
 
 /** Completes the sentence "ID …". */
 export const whyLeft = ({ path, why }: Unreachable): string => `cannot be read whole at Stripe (${path}: ${why})`

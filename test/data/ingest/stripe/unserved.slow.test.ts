@@ -30,8 +30,8 @@ const [broken, another] = [await tiered(), await tiered()]
 const subscriptions: string[] = []
 for (const price of [plain, broken, broken, another]) subscriptions.push(await subscribe(price))
 
-const fail = (path: string) =>
-  all.simulator.control('/faults', { method: 'GET', path, kind: 'error_before', times: 1_000_000 })
+const fail = (path: string, times = 1_000_000) =>
+  all.simulator.control('/faults', { method: 'GET', path, kind: 'error_before', times })
 
 const stored = async ({ id }: Project) =>
   (await all.imports.rows('select id from subscriptions where project_id = $1', [id])).map((row) => row.id!).sort()
@@ -84,9 +84,72 @@ test('changes are stored, except of an object that refers to one that Stripe doe
   const trial = { trial_period_days: 7 }
   const later = [await subscribe(plain, trial), await subscribe(broken, trial), await subscribe(plain, trial)]
   const change = async () => (await stored(project)).filter((id) => later.includes(id))
-  await assert.rejects(all.run(project, { follow: true }, { longestPauseMs: 1 }), /Stripe could not be read/)
+  const error = /Stripe could not be read for some minutes \(it returned status 500 for \S+, but serves other objects\)/
+  await assert.rejects(all.run(project, { follow: true }, { longestPauseMs: 1 }), error)
   assert.deepEqual(await change(), later.toSpliced(1, 1).sort())
   await all.simulator.control('/faults/clear')
   await all.run(project)
   assert.deepEqual(await change(), later.toSorted())
+})
+
+test('an object whose call succeeds again by the time that the list is served is imported', async () => {
+  // The calls for all objects, and the first one for this one alone.
+  await fail(`/v1/prices/${broken.id}`, 11)
+  const project = await all.imports.project()
+  const state = await all.run(project, {}, { longestPauseMs: 1 })
+  assert.deepEqual([state.status, state.tally.rejects], ['done', []])
+  const found = (await stored(project)).filter((id) => subscriptions.includes(id))
+  assert.deepEqual(found, subscriptions.toSorted())
+})
+
+/** Imports a project up to the changes since the import began, which are these new subscriptions. */
+async function changesOf(prices: { id: string }[]): Promise<{ project: Project; added: string[] }> {
+  const project = await all.imports.project()
+  const controller = new AbortController()
+  const onProgress = ({ step }: { step: string }) => void (step === 'events' && controller.abort())
+  await assert.rejects(all.run(project, {}, { signal: controller.signal, onProgress }))
+  const added: string[] = []
+  for (const price of prices) added.push(await subscribe(price, { trial_period_days: 7 }))
+  return { project, added }
+}
+
+test('after an outage in the midst of the changes they are read again', async () => {
+  const { project, added } = await changesOf([plain, broken, another])
+  await fail('/v1/prices/[^/]+')
+  await assert.rejects(all.run(project, {}, { longestPauseMs: 1 }), /Stripe could not be read/)
+  await all.simulator.control('/faults/clear')
+  const { status, tally } = await all.run(project)
+  assert.deepEqual([status, tally.rejects], ['done', []])
+  const found = (await stored(project)).filter((id) => added.includes(id))
+  assert.deepEqual(found, added.toSorted())
+})
+
+test('changed objects that refer to different ones that Stripe does not serve are named with their reasons', async () => {
+  const [one, other] = [await tiered(), await tiered()]
+  const { project, added } = await changesOf([one, plain, other])
+  await fail(`/v1/prices/(${one.id}|${other.id})`)
+  const { status, tally } = await all.run(project, {}, { longestPauseMs: 1 })
+  assert.equal(status, 'done')
+  const reason = (n: number, { id }: { id: string }) => `${added[n]} cannot be read whole at Stripe (/v1/prices/${id}`
+  const reasons = tally.rejects.map((line) => line.split(':')[0])
+  assert.deepEqual(reasons.toSorted(), [reason(0, one), reason(2, other)].sort())
+})
+
+test('an object that is rejected is named once, although the others are read again', async () => {
+  const odd = await all.stripe.prices.create({ product, currency: 'ugx', unit_amount: 900, recurring })
+  // The list begins with the newest.
+  const id = await subscribe(odd, { trial_period_days: 7 })
+  await fail(`/v1/prices/${broken.id}`)
+  const lines: string[] = []
+  let step = ''
+  const more = {
+    onProgress: (state: { step: string }) => {
+      step = state.step
+    },
+    // What has changed since the import began is named again.
+    onRejected: (line: string) => void (step !== 'events' && lines.push(line)),
+  }
+  const { tally } = await all.run(await all.imports.project(), {}, { longestPauseMs: 1, ...more })
+  assert.equal(lines.filter((line) => line.startsWith(id)).length, 1, lines.join('\n'))
+  assert.deepEqual(lines.toSorted(), tally.rejects.toSorted())
 })
