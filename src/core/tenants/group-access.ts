@@ -79,18 +79,19 @@ export function accessByGroups(groups: GroupAccess, claim: unknown, { ignoreCase
 }
 
 /**
- * ZITADEL sends an object: its names are the roles, and each has an object of the organizations that give it, with their domains. The names
- * in Keycloak's `resource_access` are clients, and each has an object with a list of roles: they are no groups.
+ * The groups of a claim. ZITADEL sends an object whose names are the roles; the value of each is an object with the domains of the
+ * organizations that give it. Keycloak's `resource_access` is an object, too, but its names are clients: the value of each has a list of
+ * roles.
  */
 function groupsOf(claim: unknown): string[] {
-  if (isObject(claim)) return Object.entries(claim).flatMap(([name, given]) => (isPlain(given) ? [name] : []))
+  if (isObject(claim)) return Object.entries(claim).flatMap(([name, given]) => (hasOnlyTexts(given) ? [name] : []))
   return [claim]
     .flat()
     .filter((one) => typeof one === 'string' || typeof one === 'number')
     .map(String)
 }
 
-const isPlain = (value: unknown) => isObject(value) && Object.values(value).every((one) => typeof one !== 'object')
+const hasOnlyTexts = (value: unknown) => isObject(value) && isTexts(Object.values(value))
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
