@@ -80,15 +80,16 @@ export async function isShared(connect: () => Promise<Session>): Promise<boolean
   const one = await connect()
   try {
     const first = await backendOf(one.query)
-    // A pooler names itself at the start of a connection, not the server's process.
+    // At the start of a connection a pooler sends a number of its own making in place of the server's process ID.
     if (Number(first.pid) === one.client.processID) return false
     const other = await connect()
     try {
-      // One that takes its connections in turn needs more than one round.
+      const second = await backendOf(other.query)
+      // Two queries of one client in a row show a pooler that uses its connections in turn; more rounds, one that others use, too.
       for (let round = 0; round < 3; round++) {
-        if ((await backendOf(other.query)).id === first.id || (await backendOf(one.query)).id !== first.id) return true
+        if ((await backendOf(other.query)).id !== second.id || (await backendOf(one.query)).id !== first.id) return true
       }
-      return false
+      return second.id === first.id
     } finally {
       other.release()
     }

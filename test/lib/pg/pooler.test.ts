@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { openDb } from '../../../src/lib/pg/db.ts'
+import { isShared } from '../../../src/lib/pg/pooler.ts'
 import type { Billing, Organization } from '../../support/billing.ts'
 import { tundish } from '../../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
@@ -190,6 +191,24 @@ describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
       assert.equal((await tundishAgain(['org', 'list'], right)).code, 0)
     } finally {
       await silent.remove()
+    }
+  })
+
+  test('a pooler that uses its connections in turn is noticed, however many it has', async () => {
+    const given = { ignore_startup_parameters: 'options', server_round_robin: '1' }
+    for (const size of [1, 2, 3]) {
+      const turning = await openPgBouncer(database.url, given)
+      const db = openDb({ url: turning.url, applicationName: 'turning', statementTimeoutMs: 10_000 })
+      try {
+        const sessions = await Promise.all(Array.from({ length: size }, () => db.connect()))
+        for (const { query } of sessions) await query('begin')
+        for (const { query } of sessions) await query('rollback')
+        for (const { release } of sessions) release()
+        assert.equal(await isShared(db.connect), true, `${size} connections`)
+      } finally {
+        await db.close()
+        await turning.remove()
+      }
     }
   })
 
