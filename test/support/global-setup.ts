@@ -101,8 +101,8 @@ const bases = (): string[] => [realpathSync(tmpdir()), ...(existsSync(MEMORY) ? 
 const makeScratch = (): string => inMemory() ?? makeIn(realpathSync(tmpdir()))
 
 /**
- * If the memory has as much room as TUNDISH_TEST_IN_MEMORY says, many times what the run needs. A test's database has 600 files, whose
- * copying takes half a second of CPU on some disks.
+ * Makes the folder in memory if as many gigabytes are free there as TUNDISH_TEST_IN_MEMORY says, many times what the run needs. A test's
+ * database has 600 files, whose copying takes half a second of CPU on some disks.
  */
 function inMemory(): string | undefined {
   const room = Number(process.env['TUNDISH_TEST_IN_MEMORY'] ?? 0) * 2 ** 30

@@ -85,7 +85,7 @@ export async function isShared(connect: () => Promise<Session>): Promise<boolean
     const other = await connect()
     try {
       const second = await backendOf(other.query)
-      // Two queries of one client in a row show a pooler that uses its connections in turn; more rounds, one that others use, too.
+      // A pooler may use its connections in turn: then two queries in a row are on different ones. Repeated, for other clients use it, too.
       for (let round = 0; round < 3; round++) {
         if ((await backendOf(other.query)).id !== second.id || (await backendOf(one.query)).id !== first.id) return true
       }

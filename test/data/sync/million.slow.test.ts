@@ -163,7 +163,7 @@ function fill({ db }: TestServer, { id }: Project, records: number): Promise<voi
 /** How long PostgreSQL takes for the same records by itself: out into files by COPY, and from these into other tables. */
 async function copySeconds({ db }: TestServer): Promise<number> {
   const folder = temporaryFolder()
-  // PostgreSQL writes there, which has another user if this is root.
+  // PostgreSQL writes there; if the tests run as root, it has another user.
   chmodSync(folder, 0o777)
   const beganMs = performance.now()
   await atLeisure(db, async (query) => {

@@ -21,7 +21,7 @@ const skipped = spawnSync('caddy', ['version']).status === 0 ? undefined : 'cadd
 // Another address than that of the proxy, which is trusted.
 const CALLER = '127.0.0.2'
 
-/** The example of docs/operating.md for a server at `url`, on a port of this machine with a certificate of Caddy's own. */
+/** The example of docs/operating.md for a server at `url`, on a port of this machine, with a certificate that Caddy makes. */
 function siteOf(port: number, url: string): string {
   const guide = readFileSync(join(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
   const [, example] = /```caddyfile\n(.*?)```/s.exec(guide)!

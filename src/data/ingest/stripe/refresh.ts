@@ -93,7 +93,7 @@ class Failures {
     this.#isEnd ||= !isForbidden && !(error instanceof Unreachable)
   }
 
-  /** Of an object that fails for its own sake. */
+  /** Adds the failure of an object while Stripe serves others. */
   addOfOne(error: Unreachable, name: string): void {
     this.add(error)
     this.note(name, error)

@@ -1,4 +1,4 @@
-// The events at Stripe that an import has read, as the process that reads them remembers it.
+// Which events at Stripe an import has read. Kept in memory only: after a restart, events since the saved time are read again.
 import type { ImportState } from './state.ts'
 
 interface Event {
@@ -17,12 +17,12 @@ export class Seen {
     return this.#read.has(id)
   }
 
-  /** Whether its objects were stored before an outage, which kept others out. */
+  /** Whether its objects are stored, although others that changed at the time could not be read. */
   isStored(id: string): boolean {
     return this.#stored.has(id)
   }
 
-  /** Notes events whose objects are stored, before the next save of the state. */
+  /** Notes events whose objects are stored. Called before the state is saved again. */
   addStored(events: Event[], { updatedAt }: ImportState): void {
     for (const { id } of events) this.#stored.add(id)
     this.#storedAfter = updatedAt
@@ -35,7 +35,7 @@ export class Seen {
     for (const [id, created] of this.#read) if (created < oldestS) this.#read.delete(id)
   }
 
-  /** After a failover that has lost a save of the state, which may also have lost what was stored before it. */
+  /** Forgets events whose objects a failover may have lost: it did if the state is older than the last one that was saved. */
   forgetLost(fromS: number, { updatedAt }: ImportState): void {
     if (this.#read.values().some((created) => created > fromS)) this.#read.clear()
     if (updatedAt <= this.#storedAfter) this.#stored.clear()

@@ -72,7 +72,7 @@ const CALL_TIMEOUT_MS = 60_000
 const TRIES = 10
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
-// After a call that Stripe did not serve for some minutes: whether it serves others is known soon.
+// For the calls after one that failed for some minutes: a few tries show whether Stripe serves others.
 const TRIES_AFTER = 3
 // Lists may take hours, in which the key may be replaced or removed.
 const KEY_AGE_MS = 1000
@@ -87,7 +87,7 @@ export class StripeSource {
   #nextCallMs = 0
   #firstMs: number | undefined
   #latestMs: number | undefined
-  /** The calls that Stripe did not serve at last; and whether it has served none since one of them failed for the first time. */
+  /** The calls that failed at every try, and whether none has succeeded since the latest of them. */
   readonly #unserved = new Set<string>()
   #isDown = false
 

@@ -132,7 +132,7 @@ function isSame(one: StripeImportOptions, other: StripeImportOptions): boolean {
   return read(one) === read(other)
 }
 
-/** Saves the state, with the time; returns false, without saving, if the import was stopped in between. */
+/** Saves the state, and sets its `updatedAt`; returns false, without saving, if the import was stopped in between. */
 export async function saveState(query: Query, state: ImportState): Promise<boolean> {
   const rows = await query(
     `update stripe_imports set status = $4, step = $5, after = $6, events_since = $7, tally = $8, error = $9,

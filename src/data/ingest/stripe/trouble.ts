@@ -1,8 +1,8 @@
-// Which responses of Stripe are repeated.
+// Which calls to Stripe are repeated, and why, by their responses.
 import { ProviderError } from '../../../payments/providers/provider.ts'
 import type { Fields, StripeResponse } from '../../../payments/providers/stripe/api.ts'
 
-/** Why the call has to be repeated, if it has. */
+/** Why the call has to be repeated; undefined if it has not. */
 export function troubleOf(
   response: StripeResponse | ProviderError,
   isWhole: (body: Fields) => boolean,

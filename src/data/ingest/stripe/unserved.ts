@@ -1,4 +1,4 @@
-// Tells an object that Stripe does not serve from an outage, so that it does not hold up the others.
+// Distinguishes an object that Stripe does not serve from an outage, so that it does not hold up the others.
 import { type StripeSource, Unreachable } from './source.ts'
 import type { Step } from './steps.ts'
 
