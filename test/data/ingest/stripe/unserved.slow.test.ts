@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { dryRun } from '../../../../src/data/ingest/stripe/dry-run.ts'
-import { StripeSource } from '../../../../src/data/ingest/stripe/source.ts'
+import { StripeSource, Unreachable } from '../../../../src/data/ingest/stripe/source.ts'
+import { forEachServed } from '../../../../src/data/ingest/stripe/unserved.ts'
 import { type Clock, systemClock } from '../../../../src/lib/clock.ts'
 import type { Project } from '../../../support/imports.ts'
 import { savedCard, silent, TEST_KEY } from '../../../support/simulators.ts'
@@ -152,4 +153,20 @@ test('an object that is rejected is named once, although the others are read aga
   const { tally } = await all.run(await all.imports.project(), {}, { longestPauseMs: 1, ...more })
   assert.equal(lines.filter((line) => line.startsWith(id)).length, 1, lines.join('\n'))
   assert.deepEqual(lines.toSorted(), tally.rejects.toSorted())
+})
+
+test('the first object may fail by another call than the whole batch, which reads what the last one needs before', async () => {
+  const source = { page: async () => ({ data: [], hasMore: false }) }
+  const work = async (objects: string[]) => {
+    const failing = ['product', 'price'].findLast((one) => objects.includes(one))
+    if (failing) throw new Unreachable('returned status 500', `/v1/${failing}s`, failing)
+  }
+  const left = await forEachServed(source, { path: '/v1/subscriptions' }, ['product', 'nothing', 'price'], work)
+  assert.deepEqual(
+    left.map(({ object, error }) => [object, error.call]),
+    [
+      ['product', 'product'],
+      ['price', 'price'],
+    ],
+  )
 })
