@@ -12,20 +12,17 @@ export function charging(provider: Provider) {
     ...reference,
     handle: handles.get(reference.key) ?? null,
   })
-  async function inTwoSteps(request: ChargeRequest, signal?: AbortSignal) {
-    const prepared = await provider.prepare!(request, signal)
+  async function inTwoSteps(request: ChargeRequest, giveUp?: () => AbortSignal) {
+    const prepared = await provider.prepare!(request)
     if (prepared.outcome !== 'prepared') return prepared
     handles.set(request.key, prepared.handle)
-    return provider.confirm!({ ...request, handle: prepared.handle }, signal)
+    return provider.confirm!({ ...request, handle: prepared.handle }, giveUp?.())
   }
   /** In one step; a result that is withheld is looked up, and what is authorized is captured. */
-  async function inOneStep(request: ChargeRequest, signal?: AbortSignal) {
-    const response = await provider.charge!(request, signal)
+  async function inOneStep(request: ChargeRequest, giveUp?: () => AbortSignal) {
+    const response = await provider.charge!(request, giveUp?.())
     if (response.outcome !== 'withheld') return captured(request, response)
-    const found = await captured(
-      request,
-      await provider.lookUp({ ...request, handle: response.handle ?? null }, signal),
-    )
+    const found = await captured(request, await provider.lookUp({ ...request, handle: response.handle ?? null }))
     const isOther = 'amountMinor' in found && (found.askedMinor ?? found.amountMinor) !== request.amountMinor
     const isForeign = 'currencyCode' in found && found.currencyCode !== request.currencyCode
     return isOther || isForeign ? ({ outcome: 'conflict' } as const) : found
@@ -36,8 +33,9 @@ export function charging(provider: Provider) {
       : (response as Exclude<T, { outcome: 'authorized' }>)
   return {
     provider,
-    charge: (request: ChargeRequest, signal?: AbortSignal) =>
-      provider.charge ? inOneStep(request, signal) : inTwoSteps(request, signal),
+    /** `giveUp` returns the signal of the call that charges, when that begins. */
+    charge: (request: ChargeRequest, giveUp?: () => AbortSignal) =>
+      provider.charge ? inOneStep(request, giveUp) : inTwoSteps(request, giveUp),
     refund: async (request: RefundRequest) => {
       const response = await provider.refund(request)
       if (response.outcome !== 'withheld') return response

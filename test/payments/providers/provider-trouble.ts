@@ -91,7 +91,7 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
   }
 
   test('a call given up by its caller is unknown', async () => {
-    const response = await driver().charge(chargeRequest(cards.slow), AbortSignal.timeout(100))
+    const response = await driver().charge(chargeRequest(cards.slow), () => AbortSignal.timeout(100))
     assert.deepEqual(response, { outcome: 'unknown', why: 'the call was given up' })
   })
 }
