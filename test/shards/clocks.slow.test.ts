@@ -120,8 +120,8 @@ test('a charge of unknown outcome keeps its age and its turn, on a shard behind 
     ['a', 'b', '5 hours'],
   ] as const) {
     await setDatabaseClock(clusters[to].url, ahead)
-    const before = await ageAt(from)
     const beganMs = performance.now()
+    const before = await ageAt(from)
     await move({ ...between(from, to), say: () => {} })
     const after = await ageAt(to)
     const passedS = (performance.now() - beganMs) / 1000 + 1
