@@ -80,9 +80,10 @@ test('one whose command does not end is behind', async () => {
   await set({ archive_command: '/bin/true' })
   await endSegment()
   await until('a segment to be archived', async () => Number((await archiver()).archived_count) > 0)
-  await set({ archive_command: 'sleep 60' })
+  // Until the folder is removed.
+  await set({ archive_command: `while test -d ${archive}; do sleep 1; done` })
   for (let segment = 0; segment < 13; segment += 1) await endSegment()
-  await until('half a minute to pass', async () => (await finding())?.level !== 'ok', 60_000)
+  await until('half a minute to pass', async () => (await finding())?.level !== 'ok')
   const behind = await finding()
   assert.equal(behind?.level, 'warning')
   assert.match(behind!.message, /its archive is 1\d segments behind: archive_command does not end, or is too slow/)
