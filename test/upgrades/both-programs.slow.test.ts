@@ -17,7 +17,7 @@ import { freePort, PROGRAM_ENV } from '../support/cli.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { freshDatabase, runStatement } from '../support/postgres.ts'
 import { startReceiver } from '../support/receiver.ts'
-import { until } from '../support/time.ts'
+import { setNoon, until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
 import { awaitAlert, CUSTOMER, useSideBySide } from './side-by-side.ts'
 
@@ -66,6 +66,8 @@ test(titled('old and new program at the same time, then the old one alone', skip
 }, async () => {
   await runStatement(server.url, `create database ${database} template template0`)
   const url = Object.assign(new URL(server.url), { pathname: `/${database}` }).href
+  // A cap of a day is reached, and an alert is about the day before.
+  await setNoon(url)
   const simulatorPort = await freePort()
   const env = {
     ...PROGRAM_ENV,
