@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { PROGRAM_ENV, program, spawnTundish } from '../../support/cli.ts'
+import { holding, untilLocked } from '../../support/database.ts'
 import { until } from '../../support/time.ts'
 import { contents, type Installation, kept, openInstallations } from './installations.ts'
 
@@ -29,16 +30,18 @@ async function end(program: ChildProcess, signal: NodeJS.Signals): Promise<[code
 
 describe('a backup', () => {
   const left = () => readdirSync(source.folder).filter((name) => name.startsWith('night'))
-  const begin = async () => {
+  /** Ends one by the signal when it has written and waits for what it reads last. */
+  const interrupt = async (signal: NodeJS.Signals) => {
+    const release = await holding(source.db, 'alter sequence projects_number_seq owner to current_user', [])
     const program = start(source, 'backup', file, '--format', 'tundish')
-    await until('the backup to write', () => left().some((name) => statSync(join(source.folder, name)).size > 0))
-    return program
+    await untilLocked(source.db.query, 'projects_number_seq')
+    assert.ok(left().some((name) => statSync(join(source.folder, name)).size > 0))
+    return [program.pid, ...(await end(program, signal).finally(release))] as const
   }
 
   test('that is killed leaves only its draft, which the next backup removes', async () => {
-    const program = await begin()
-    await end(program, 'SIGKILL')
-    assert.deepEqual(left(), [`night.backup.partial-${program.pid}`])
+    const [pid] = await interrupt('SIGKILL')
+    assert.deepEqual(left(), [`night.backup.partial-${pid}`])
     assert.equal((await source.run('backup', file, '--format', 'tundish')).code, 0)
     assert.deepEqual(left(), ['night.backup'])
     rmSync(file)
@@ -46,7 +49,8 @@ describe('a backup', () => {
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     test(`that is ended by ${signal} leaves nothing, and says so`, async () => {
-      assert.deepEqual(await end(await begin(), signal), [1, 'Interrupted: nothing was changed.\n'])
+      const [, code, said] = await interrupt(signal)
+      assert.deepEqual([code, said], [1, 'Interrupted: nothing was changed.\n'])
       assert.deepEqual(left(), [])
     })
   }
