@@ -76,7 +76,8 @@ test(titled('moves everything, killed at twenty moments', skip), { skip, timeout
   for (; kills < 20; kills += 1) {
     const child = spawnTundish(['upgrade-postgresql', '--old', installation!], env, 'ignore')
     const ended = new Promise((resolve) => child.once('exit', resolve))
-    await Promise.race([ended, sleep(400 + kills * 350)])
+    // The first ones come before any machine is done, the last ones when also a slow one has begun to load.
+    await Promise.race([ended, sleep(150 * 1.2 ** kills)])
     if (child.exitCode !== null) break
     child.kill('SIGKILL')
     await ended
