@@ -49,7 +49,7 @@ test('serves, charges, syncs, erases, backs up and restores without any right be
     const sync = ['sync', '--json', '--url', url, '--to', `sqlite:${join(folder, 'copy.sqlite')}`]
     assert.ok(JSON.parse(succeeded(await tundish(sync, { ...first!, SYNC_KEY: key! }))).records > pagination.total)
     const { findings } = JSON.parse(succeeded(await tundish(['doctor', '--json'], first!)))
-    const failed = findings.filter(({ status }: { status: string }) => status === 'fail')
+    const failed = findings.filter(({ level }: { level: string }) => level === 'failed')
     assert.deepEqual(failed, [])
     const file = join(folder, 'whole.backup')
     succeeded(await tundish(['backup', '--format', 'tundish', file], first!))
