@@ -11,6 +11,7 @@ import { type Keys, lockKeys, type MergeHooks, merge } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import type { StagedKind } from './staging.ts'
 import { stampDependents, stampHooks } from './stamping.ts'
+import { gatherInTransaction } from './statistics.ts'
 import { Tally } from './tally.ts'
 import { isAnyLinkWaiting, linkBrought } from './waiting.ts'
 
@@ -79,6 +80,7 @@ export async function apply(
     await (isPayment(kind)
       ? mergePayments(query, one, merging, figures)
       : merge(query, one, keys.get(kind) ?? (await lockKeys(query, one, scope)), merging, hooks))
+    if (one.rows > SMALL && !isPayment(kind)) await gatherInTransaction(query, kind.table, one.rows)
     done(kind)
   }
   const payments = brought.filter(({ kind }) => isPayment(kind))

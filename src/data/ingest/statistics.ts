@@ -31,6 +31,15 @@ export async function gatherStatistics(
   }
 }
 
+/**
+ * Gathers statistics of a table to which this transaction has added `rows`, if they are many or more than it had before: its next statements
+ * join them, and would read all of them again for each of their rows if the planner knew of none.
+ */
+export async function gatherInTransaction(query: Query, table: string, rows: number): Promise<void> {
+  const [row] = await query('select reltuples < $2 as is_new from pg_class where oid = $1::regclass', [table, rows])
+  if (rows >= MANY_ROWS || row!.is_new === 't') await query(`analyze (skip_locked) ${table}`)
+}
+
 async function hasGrown(query: Query, table: string, tenant: readonly string[]): Promise<boolean> {
   // PostgreSQL may not show yet what this session has added.
   await query('select pg_stat_force_next_flush()')
