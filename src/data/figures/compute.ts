@@ -99,7 +99,10 @@ const sumOf = (measure: string) =>
 const MAX_VALUES = 1000
 export const OTHER = 'other'
 
-/** SQL: the same rows, with the values of limited dimensions beyond the most frequent ones summed as `other`. */
+/**
+ * SQL: the same rows, with the values of limited dimensions beyond the most frequent ones summed as `other`. Only the splits and days that have
+ * more are ranked and summed again, which takes longer than the first sum.
+ */
 function limited(family: Family, names: readonly string[], rows: string): string {
   const columns = columnsOf(family).join(', ')
   const places = [0, 1].map((n) => {
@@ -114,10 +117,16 @@ function limited(family: Family, names: readonly string[], rows: string): string
     name === 'key' ? `${cut(isKey, 'key')} as key` : name === 'subkey' ? `${cut(isSubkey, 'subkey')} as subkey` : name,
   )
   return `
+    with grouped as materialized (select *, ${fixed} as fixed from (${rows}) grouped),
+    crowded as materialized (
+      select split, day, fixed from (select distinct split, day, fixed, key, subkey from grouped) named
+      group by split, day, fixed having count(*) > ${MAX_VALUES})
+    select ${columns} from grouped where (split, day, fixed) not in (table crowded)
+    union all
     select ${[...kept, ...family.measures.map((measure) => `${sumOf(measure)} as ${measure}`)].join(', ')} from (
-      select *, dense_rank() over (partition by split, day, ${fixed} order by weight desc, key, subkey) as place from (
-        select ${columns}, sum(${family.measures[0]}) over (partition by split, day, key, subkey) as weight
-        from (${rows}) grouped) weighted) ranked
+      select *, dense_rank() over (partition by split, day, fixed order by weight desc, key, subkey) as place from (
+        select *, sum(${family.measures[0]}) over (partition by split, day, key, subkey) as weight
+        from grouped where (split, day, fixed) in (table crowded)) weighted) ranked
     group by ${kept.map((_name, n) => n + 1).join(', ')}`
 }
 
