@@ -230,8 +230,10 @@ test('after an outage in the midst of many changes only the others are read agai
 test('a change that was stored before an outage, and that a failover has lost, is read again', async (t) => {
   await connect('both', TEST_KEY)
   await admin.call('POST', path('both'), { follow: true })
-  t.after(carryOutImports({ ...events.app, clock: impatient() }))
+  const app = { ...events.app, clock: impatient() }
+  const stop = carryOutImports(app)
   await until('everything read', async () => (await status('both')) === 'following')
+  await stop()
   const { customers } = simulator.client()
   const failing = await customers.create({})
   await simulator.control('/faults', {
@@ -239,6 +241,7 @@ test('a change that was stored before an outage, and that a failover has lost, i
     path: `/v1/customers/${failing.id}`,
   })
   const { id } = await customers.create({ email: 'both@example.com' })
+  t.after(carryOutImports(app))
   const isStored = async () => (await profile(id))?.email === 'both@example.com'
   await until('the other one', isStored)
   await until('the failure', async () => (await admin.call('GET', path('both'))).body.error !== null)
