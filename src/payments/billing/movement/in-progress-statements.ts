@@ -60,12 +60,13 @@ export function statementsOf<Row>(table: Table<Row>) {
         where ${mine}`,
     },
     takeDue: takeDueStatement(table, from, taken),
-    // A lease that ends later than any lease lasts was begun before that, too. An adopted refund has no lease at first.
+    // A lease that ends later than any lease lasts was begun before that, too. An adopted refund has no lease at first. The times
+    // of rows that are moving here are still those of another shard's clock.
     makeDue: {
       name: `make ${noun}s due`,
       text: `
-        update ${name} set lease_until = null, next_look_at = db_clock() where status = 'processing'
-          and (lease_until is null and coalesce(handed_over_at, created_at) > db_clock()
+        update ${name} ${a} set lease_until = null, next_look_at = db_clock() where status = 'processing'
+          and not ${isMoving(`${a}.organization_id`)} and (lease_until is null and coalesce(handed_over_at, created_at) > db_clock()
             or lease_until > db_clock() + make_interval(secs => $1))`,
     },
     take: {
