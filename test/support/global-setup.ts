@@ -106,7 +106,7 @@ const makeScratch = (): string => inMemory() ?? makeIn(realpathSync(tmpdir()))
  */
 function inMemory(): string | undefined {
   const room = Number(process.env['TUNDISH_TEST_IN_MEMORY'] ?? 0) * 2 ** 30
-  if (room === 0 || !existsSync(MEMORY)) return undefined
+  if (!room || !existsSync(MEMORY)) return undefined
   const { bavail, bsize } = statfsSync(MEMORY)
   if (Math.min(bavail * bsize, process.availableMemory()) < room) return undefined
   const folder = makeIn(MEMORY)

@@ -80,7 +80,7 @@ export async function isShared(connect: () => Promise<Session>): Promise<boolean
   const one = await connect()
   try {
     const first = await backendOf(one.query)
-    // At the start of a connection a pooler sends a number of its own making in place of the server's process ID.
+    // At the start of a connection a pooler sends an invented number in place of the server's process ID.
     if (Number(first.pid) === one.client.processID) return false
     const other = await connect()
     try {

@@ -3,7 +3,7 @@ import { notFound, requireProject } from '../../core/tenants/exist.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 
-export { notFound, requireProject } from '../../core/tenants/exist.ts'
+export { notFound, requireProject }
 
 export async function requireOrganization(query: Query, id: string): Promise<void> {
   const rows = await query('select 1 from organizations where id = $1', [id])
