@@ -48,7 +48,7 @@ export async function openPgBouncer(databaseUrl: string, given: Record<string, s
   const file = join(folder, 'pgbouncer.ini')
   writeFileSync(file, `[databases]\n* = host=${host} port=${port || 5432}\n[pgbouncer]\n${lines.join('')}`)
   // It does not run as root, and its account has to enter the folder of PostgreSQL's socket.
-  const { uid, gid } = host.startsWith('/') ? statSync(host) : statSync(folder)
+  const { uid, gid } = statSync(host.startsWith('/') ? host.split(',')[0]! : folder)
   const account = process.getuid?.() === 0 ? { uid: uid || 65_534, gid: gid || 65_534 } : {}
   if (account.uid !== undefined) for (const path of [folder, users, file]) chownSync(path, account.uid, account.gid)
   chmodSync(users, 0o600)
@@ -72,7 +72,8 @@ export async function openPgBouncer(databaseUrl: string, given: Record<string, s
   async function stop(): Promise<void> {
     if (!child) return
     const ended = once(child, 'exit')
-    child.kill()
+    // From 1.23 on SIGTERM waits for the clients to leave.
+    child.kill('SIGQUIT')
     await ended
     child = undefined
   }
