@@ -14,7 +14,7 @@ import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
 import { migrate } from './lib/pg/migrate.ts'
-import { checkPooler, reachable, refuseSilentPooler } from './lib/pg/reachable.ts'
+import { checkPooler, reachable, refusePgpool, refuseSilentPooler } from './lib/pg/reachable.ts'
 import type { Seal } from './lib/secrets.ts'
 import type { SimulatorUrls } from './payments/providers/adapters.ts'
 import { loadProviders } from './payments/providers/load.ts'
@@ -84,6 +84,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
+    if (directUrl) await refusePgpool(directUrl, 'DIRECT_DATABASE_URL')
+    if (!embedded) await refusePgpool(databaseUrl, 'DATABASE_URL')
     const migrating = migrate(directUrl ?? databaseUrl, directUrl ? settings : {}, (sentence) => log.warn(sentence))
     const migrated = await reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL')
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }

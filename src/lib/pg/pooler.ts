@@ -1,8 +1,11 @@
 // Connections through a pooler in transaction mode, such as PgBouncer: each transaction may run on another server connection.
 import pg from 'pg'
+import { Client } from './client.ts'
 import { sqlState } from './errors.ts'
+import { connectionOf } from './hosts.ts'
 import type { Guarded } from './liveness.ts'
 import { openPipelines, type Pipelines } from './pipelines.ts'
+import { wireOf } from './protocol.ts'
 import type { Query, Statement } from './types.ts'
 
 /** The statement without its name, so that it is not prepared. */
@@ -66,6 +69,12 @@ export function fixForPooler(error: unknown, setting: string): string | undefine
 export const needsDirectUrl = (setting: string) =>
   `${setting} leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for work that needs a session.`
 
+/** The message and fix for Pgpool-II at the address of this setting. */
+export function throughPgpool(setting: string): [message: string, fix: string] {
+  const message = `${setting} leads through Pgpool-II, which mixes up statements that are sent together.`
+  return [message, `Set ${setting} to the address of PostgreSQL itself.`]
+}
+
 interface Session {
   client: pg.ClientBase & { processID?: number | null }
   query: Query
@@ -103,6 +112,30 @@ async function backendOf(query: Query): Promise<{ pid: string; id: string }> {
     "select pid, concat_ws(' ', pid, backend_start) as id from pg_stat_activity where pid = pg_backend_pid()",
   )
   return row!
+}
+
+/** Whether the database's address is that of Pgpool-II, which sends the number of the server's process, as PostgreSQL itself. */
+export async function isPgpool(url: string): Promise<boolean> {
+  const client: pg.Client & { processID?: number | null } = new Client({
+    ...connectionOf(url),
+    connectionTimeoutMillis: 5_000,
+  })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ pid: number; port: number | null }>(
+      'select pg_backend_pid() as pid, inet_client_port() as port',
+    )
+    // PostgreSQL logs the question below as an error: it is asked only if something else forwards the connection.
+    if (rows[0]!.port === wireOf(client).stream.localPort || rows[0]!.pid !== client.processID) return false
+    await client.query('show pool_version')
+    return true
+  } catch (error) {
+    if (sqlState(error) === undefined) throw error
+    return false
+  } finally {
+    await client.end()
+  }
 }
 
 /**

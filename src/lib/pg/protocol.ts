@@ -6,7 +6,7 @@ import type { Param, Statement } from './types.ts'
 
 /** The part of pg's connection that queries use. */
 export interface Wire extends EventEmitter {
-  stream: Writable
+  stream: Writable & { localPort?: number }
   attachListeners(stream: EventEmitter): void
   parse(statement: { name: string | undefined; text: string }): void
   bind(bound: {

@@ -4,7 +4,15 @@ import { UsageError } from '../errors.ts'
 import { whyUntrusted } from './database-url.ts'
 import type { Db } from './db.ts'
 import { causeOf, isPasswordRefused, isUnavailable, sqlState } from './errors.ts'
-import { fixForPooler, isShared, lackedSettings, missingSettings, needsDirectUrl } from './pooler.ts'
+import {
+  fixForPooler,
+  isPgpool,
+  isShared,
+  lackedSettings,
+  missingSettings,
+  needsDirectUrl,
+  throughPgpool,
+} from './pooler.ts'
 
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
@@ -26,6 +34,11 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
       `The database of ${setting} cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
     )
   }
+}
+
+/** Refuses an address of the database that leads through Pgpool-II, with which requests hang or fail. */
+export async function refusePgpool(url: string, setting: string): Promise<void> {
+  if (await reachable(isPgpool(url), setting)) throw new UsageError(throughPgpool(setting).join(' '))
 }
 
 /**

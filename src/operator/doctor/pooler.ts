@@ -3,11 +3,25 @@ import type { Config } from '../../config.ts'
 import { settingsOf } from '../../lib/pg/client-config.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
-import { fixForPooler, isShared, lackedSettings, missingSettings, needsDirectUrl } from '../../lib/pg/pooler.ts'
+import {
+  fixForPooler,
+  isPgpool,
+  isShared,
+  lackedSettings,
+  missingSettings,
+  needsDirectUrl,
+  throughPgpool,
+} from '../../lib/pg/pooler.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
+  for (const [setting, url] of Object.entries({
+    DATABASE_URL: config.databaseUrl,
+    DIRECT_DATABASE_URL: config.directDatabaseUrl,
+  })) {
+    if (url && (await isPgpool(url).catch(() => false))) return [failed('pooler', ...throughPgpool(setting))]
+  }
   if (!config.directDatabaseUrl) {
     const missing = await missingSettings(db.query, settingsOf(config))
     if (missing.length === 0) return shared(db, 'DATABASE_URL')
@@ -26,9 +40,12 @@ export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
 
 async function shared(db: Db, setting: string): Promise<Finding[]> {
   if (!(await isShared(db.connect))) return []
-  const message = `A pooler gives the connections of ${setting} to several clients in turn.`
-  return [failed('pooler', message, needsDirectUrl(setting))]
+  return [failed('pooler', sharedConnections(setting), needsDirectUrl(setting))]
 }
+
+/** The message for a pooler in transaction mode at the address of this setting. */
+export const sharedConnections = (setting: string) =>
+  `A pooler gives the connections of ${setting} to several clients in turn.`
 
 async function compare(pooled: Query, direct: Query, config: Config): Promise<Finding> {
   const [one] = await direct(SAME)

@@ -26,8 +26,8 @@ after(async () => {
   await database.drop()
 })
 
-function refusal(message: string): Buffer {
-  const fields = `SFATAL\0C08P01\0M${message}\0\0`
+function refusal(message: string, code = '08P01'): Buffer {
+  const fields = `SFATAL\0C${code}\0M${message}\0\0`
   return Buffer.concat([Buffer.from('E'), lengthOf(fields), Buffer.from(fields)])
 }
 
@@ -58,13 +58,17 @@ const silent = createServer((socket) => {
       if (inStatementMode && chunk.includes('begin')) {
         server.unpipe(socket)
         socket.end(refusal('transaction blocks not allowed in statement pooling mode'))
-      } else server.write(chunk)
+      } else if (asPgpool && chunk.includes('show pool_version')) socket.write(POOL_VERSION)
+      else server.write(chunk)
     })
   })
   server.pipe(socket)
 })
 /** Whether it ends the connection of a client that begins a transaction, as PgBouncer in statement mode does. */
 let inStatementMode = false
+/** Whether it responds to the question for the version of Pgpool-II. */
+let asPgpool = false
+const POOL_VERSION = Buffer.from('C\0\0\0\x09SHOW\0Z\0\0\0\x05I', 'latin1')
 await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
 after(() => silent.close())
 
@@ -125,6 +129,43 @@ test('a warning with the cause for missing settings: not set yet, or another rol
   const refused = await tundishAgain(['org', 'list'], otherRole)
   assert.equal(refused.code, 2)
   assert.match(refused.stderr, sentence)
+})
+
+test('Pgpool-II is refused at the start and named, at each address', async (t) => {
+  asPgpool = true
+  t.after(() => {
+    asPgpool = false
+  })
+  const { username, password, pathname } = new URL(database.url)
+  const { port } = silent.address() as AddressInfo
+  const pgpool = `postgresql://${username}:${password}@127.0.0.1:${port}${pathname}`
+  for (const [setting, env] of [
+    ['DATABASE_URL', { DATABASE_URL: pgpool }],
+    ['DATABASE_URL', { DATABASE_URL: pgpool, DIRECT_DATABASE_URL: database.url }],
+    ['DIRECT_DATABASE_URL', { DATABASE_URL: database.url, DIRECT_DATABASE_URL: pgpool }],
+  ] as const) {
+    const sentence = `${setting} leads through Pgpool-II, which mixes up statements that are sent together. Set ${setting} to the address of PostgreSQL itself.`
+    assert.equal(await findingOf('pooler', env), `failed: ${sentence}`)
+    const { code, stderr } = await tundishAgain(['org', 'list'], { MASTER_KEY: KEY, DATA_DIR: folder, ...env })
+    assert.deepEqual([code, stderr], [2, `${sentence}\n`])
+  }
+})
+
+test('one sentence for a pooler that has no server for its client, with any code', async (t) => {
+  const away = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end(refusal('Tenant or user not found', 'XX000')))
+  })
+  await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve))
+  t.after(() => away.close())
+  const { port } = away.address() as AddressInfo
+  const env = { MASTER_KEY: KEY, DATA_DIR: folder, DATABASE_URL: `postgresql://tundish@127.0.0.1:${port}/tundish` }
+  const { code, stderr } = await tundishAgain(['org', 'list'], env)
+  assert.equal(code, 2)
+  assert.match(
+    stderr,
+    /^The database of DATABASE_URL cannot be used \(Tenant or user not found\): check its address.*\n$/,
+  )
 })
 
 test('a pooler in statement mode is refused at the start and named', async (t) => {
