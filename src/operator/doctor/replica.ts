@@ -2,7 +2,9 @@
 import { type Db, openDb } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { pendingMigrations } from '../../lib/pg/migrate.ts'
+import { isPgpool, isShared, throughPgpool } from '../../lib/pg/pooler.ts'
 import { type Finding, ok, warning } from './finding.ts'
+import { sharedConnections } from './pooler.ts'
 
 const TIMEOUT_MS = 2_000
 const POLL_MS = 20
@@ -11,15 +13,23 @@ const UNTIL_THEN = 'Until then, reads go to the primary.'
 /** A problem of the replica is only a warning, because reads then go to the primary. */
 export async function checkReplica(primary: Db, url: string | undefined): Promise<Finding[]> {
   if (!url) return []
-  const replica = openDb({ url, applicationName: 'tundish doctor', connections: 1, readConnections: 1 })
+  const replica = openDb({ url, applicationName: 'tundish doctor', connections: 2, readConnections: 1 })
   try {
-    return [await follow(primary, replica)]
+    return [(await pooled(replica, url)) ?? (await follow(primary, replica))]
   } catch (error) {
     const fix = `Check the address, name, user, password and rights in READ_DATABASE_URL. ${UNTIL_THEN}`
     return [warning('replica', `The replica cannot be used (${causeOf(error)}).`, fix)]
   } finally {
     await replica.close()
   }
+}
+
+async function pooled(replica: Db, url: string): Promise<Finding | undefined> {
+  const [pgpool] = throughPgpool('READ_DATABASE_URL')
+  const fix = `Set it to the address of the replica itself. ${UNTIL_THEN}`
+  if (await isPgpool(url)) return warning('replica', pgpool, fix)
+  if (await isShared(replica.connect)) return warning('replica', sharedConnections('READ_DATABASE_URL'), fix)
+  return undefined
 }
 
 async function follow(primary: Db, replica: Db): Promise<Finding> {

@@ -48,6 +48,9 @@ export function openLane({ connect, clock, heartbeat, liveness, timeoutMs, schem
   let known: Known | undefined
   let problem = 'has not responded yet'
   let client: pg.ClientBase | undefined
+  /** What served the connection first, and whether something else has served it since. */
+  let first: string | undefined
+  let isPooled = false
   const guarded: Liveness['guarded'] = (used, send) => {
     client = used
     return liveness.guarded(used, send)
@@ -56,13 +59,20 @@ export function openLane({ connect, clock, heartbeat, liveness, timeoutMs, schem
     known = undefined
     problem = why
   }
-  const pipeline = openPipelines(clientConfig(connect), 1, guarded, () => forget('closed the connection'))
+  const pipeline = openPipelines(clientConfig(connect), 1, guarded, () => {
+    first = undefined
+    isPooled = false
+    forget('closed the connection')
+  })
 
   async function poll(): Promise<void> {
     try {
       const [row] = await withTimeout(timeoutMs, clock, pipeline.read(STATE, []))
       if (!row) return forget('has shown no heartbeat yet')
-      const [token, standby, position, version] = row.texts()
+      const [token, standby, position, version, served] = row.texts()
+      first ??= served!
+      isPooled ||= served !== first
+      if (isPooled) return forget(POOLED)
       if (standby !== 't') return forget('is not a standby')
       if (Number(version) < schemaVersion) return forget(OLD_SCHEMA)
       const freshMs = heartbeat.since(token!) ?? Number.NEGATIVE_INFINITY
@@ -92,6 +102,7 @@ export function openLane({ connect, clock, heartbeat, liveness, timeoutMs, schem
   }
 }
 
+const POOLED = 'is behind a pooler in transaction mode'
 const OLD_SCHEMA = 'has not replayed the newest migration yet'
 
 // The position is returned by a function, so it may be newer than the token; later reads are newer than both.
@@ -99,7 +110,7 @@ const STATE = {
   name: 'replica state',
   text: `
     select token, pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn() - '0/0', 0),
-      (select max(version) from schema_migrations)
+      (select max(version) from schema_migrations), concat(pg_postmaster_start_time(), ' ', pg_backend_pid())
     from replica_heartbeat`,
 }
 

@@ -1,6 +1,9 @@
 // Two replicas behind one address, of which one stands still: no promise may rest on what the other has shown.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import type { Finding } from '../../../../src/operator/doctor/finding.ts'
+import { noPgBouncer, openPgBouncer } from '../../../lib/pg/pgbouncer.ts'
+import { tundish } from '../../../support/cli.ts'
 import { BASICS, insert } from '../../../support/data.ts'
 import {
   openReplica,
@@ -12,6 +15,7 @@ import {
 } from '../../../support/replica.ts'
 import { type Project, startTestServer, type TestServer } from '../../../support/server.ts'
 import { until } from '../../../support/time.ts'
+import { titled } from '../../../support/titled.ts'
 import { walk } from '../../../support/walk.ts'
 import { type Balancer, openBalancer } from './balancer.ts'
 
@@ -103,5 +107,28 @@ describe('replicas behind a balancer', { timeout: 120_000 }, () => {
       const responses = await Promise.all(Array.from({ length: 6 }, () => project.get(`/profiles/${id}`)))
       assert.deepEqual([...new Set(responses.map(({ body }) => body.email))], [null])
     }
+  })
+
+  test(titled('a pooler in transaction mode before them is noticed, and reads go to the primary', noPgBouncer), {
+    skip: noPgBouncer,
+  }, async (t) => {
+    const hosts = [scene.replica.url, still.url].map((url) => new URL(url).searchParams.get('host')).join()
+    const both = new URL(scene.replica.url)
+    both.searchParams.set('host', hosts)
+    const given = { ignore_startup_parameters: 'options', server_round_robin: '1', default_pool_size: '6' }
+    const bouncer = await openPgBouncer(both.href, given)
+    t.after(bouncer.remove)
+    const pooled = await startTestServer({ ...server.env, READ_DATABASE_URL: bouncer.url })
+    t.after(pooled.stop)
+    await until('the pooler to be noticed', () =>
+      pooled.logLines().some((line) => line.includes('The replica is not used: it is behind a pooler')),
+    )
+    const reads = await readsOf(pooled, () =>
+      Promise.all(Array.from({ length: 8 }, () => seenBy(pooled, project).get('/profiles'))),
+    )
+    assert.deepEqual([...new Set(reads)], ['primary late'])
+    const { stdout } = await tundish(['doctor', '--json'], pooled.env)
+    const { message } = JSON.parse(stdout).findings.find(({ check }: Finding) => check === 'replica')
+    assert.equal(message, 'A pooler gives the connections of READ_DATABASE_URL to several clients in turn.')
   })
 })
