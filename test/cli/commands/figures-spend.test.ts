@@ -54,6 +54,24 @@ describe('figures spend', () => {
     assert.equal((await load('2026-04-01,google,,USD,1')).stdout, '1 amount of 1 day loaded, 0 replaced.\n')
   })
 
+  test('2 and the line of the file for an amount, a day or a campaign that breaks its rule', async () => {
+    const good = ['2026-06-01,google,a,USD,1', '', '2026-06-01,meta,a,USD,1']
+    const faults = [
+      ['2026-06-01,google,b,USD,x', 'amount must be a decimal number'],
+      ['2026-06-31,google,b,USD,1', 'day must be a day such as 2026-01-31, got "2026-06-31"'],
+      ['2026-06-01,google,ada@example.com,USD,1', 'campaign must name a campaign, and no person'],
+      ['2026-06-01,google,b,US,1', 'currency must'],
+    ]
+    for (const [row, sentence] of faults) {
+      const { code, stderr } = await load(...good, row!)
+      assert.equal(code, 2)
+      assert.ok(stderr.startsWith(`${file}:5: ${sentence}`), stderr)
+      const alone = await load(row!)
+      assert.ok(alone.stderr.startsWith(`${file}:2: ${sentence}`), alone.stderr)
+    }
+    assert.equal((await load(...good)).stdout, '2 amounts of 1 day loaded, 0 replaced.\n')
+  })
+
   test('the amounts without a value in the reporting currency, which is not the US dollar', async () => {
     await tundishAgain(['project', 'set', 'shop', '--currency', 'EUR'], env)
     const { stdout } = await load('2026-05-01,google,,EUR,1', '2026-05-01,meta,,USD,2', '2026-05-01,other,,USD,3')
