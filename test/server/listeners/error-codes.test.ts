@@ -1,8 +1,10 @@
 // X-Error-Code: a stable word with every refusal, the same in the response, in the API's description and in docs/errors.md.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { faults } from '../../../scripts/error-codes.ts'
+import { REJECT_CODES } from '../../../src/core/records/import/fields.ts'
 import { startShop } from '../../support/billing.ts'
 import { type ApiResponse, sendBytes } from '../../support/server.ts'
 
@@ -69,6 +71,12 @@ describe('X-Error-Code', () => {
     ] as const) {
       assert.match(await sendBytes(billing.server.url, bytes), new RegExp(`\r\nX-Error-Code: ${code}\r\n`))
     }
+  })
+
+  test('has the codes of rejects in docs/errors.md, with what each means', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../docs/errors.md'), 'utf8')
+    for (const [code, meaning] of Object.entries(REJECT_CODES))
+      assert.ok(page.includes(`\n- \`${code}\`: ${meaning}\n`), code)
   })
 
   test('has each of its words in the description, with every error response, and in docs/errors.md', async () => {
