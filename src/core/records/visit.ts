@@ -1,6 +1,6 @@
 // Where a visitor came from and with what: the dimensions of a session, which figures are split by. They stay at an erasure.
 import Bowser from 'bowser'
-import { isJsonObject, type JsonValue, readJson } from '../../lib/json/read.ts'
+import { isJsonObject, JsonNumber, type JsonValue, readJson } from '../../lib/json/read.ts'
 import type { Stored, Type } from './import/fields.ts'
 import { readText } from './import/types.ts'
 
@@ -63,7 +63,8 @@ const NONE: Parameters = {}
 
 function parametersOf(json: Stored): Parameters {
   if (typeof json !== 'string' || json === '{}') return NONE
-  const value = readJson(json)
+  // The number of a campaign may have more digits than a float.
+  const value = readJson(json, { exact: true })
   if (!isJsonObject(value)) return NONE
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, firstText(one)]))
 }
@@ -71,6 +72,7 @@ function parametersOf(json: Stored): Parameters {
 /** A parameter that is repeated in a URL is a list: its first value counts, here and in `parametersOfUrl`. */
 function firstText(value: JsonValue): string | undefined {
   const one = Array.isArray(value) ? value[0] : value
+  if (one instanceof JsonNumber) return one.text
   return typeof one === 'string' ? one : typeof one === 'number' ? String(one) : undefined
 }
 

@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test'
 
 import { DIMENSIONS } from '../../../src/core/records/visit.ts'
 import { describeSome } from '../../../src/data/figures/describe.ts'
+import { JsonNumber } from '../../../src/lib/json/read.ts'
 import { assertExact, figuresOf } from '../../support/figures.ts'
 import { line, type Project } from '../../support/imports.ts'
 import { openErasedImports } from '../ingest/erased-imports.ts'
@@ -53,6 +54,16 @@ describe('the dimensions of a session', () => {
       browser: 'Safari',
       os: 'iOS',
     })
+  })
+
+  test('have every digit of a parameter that is a number, also one that a float would round', async () => {
+    const query_params = {
+      utm_campaign: new JsonNumber('120210000000000123'),
+      utm_content: [new JsonNumber('1.50')],
+      utm_term: 7,
+    }
+    const expected = { campaign: '120210000000000123', content: '1.50', term: '7' }
+    assert.deepEqual(await dimensionsFrom({ query_params }), expected)
   })
 
   test('come from the URL if there are no parameters', async () => {
