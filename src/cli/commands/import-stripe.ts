@@ -14,7 +14,14 @@ import {
   openWithKey,
   requireProjectOf,
 } from '../../data/ingest/stripe/start.ts'
-import { beginState, type ImportName, type StripeImportOptions, targetOptions } from '../../data/ingest/stripe/state.ts'
+import {
+  beginState,
+  findState,
+  type ImportName,
+  isInBackground,
+  type StripeImportOptions,
+  targetOptions,
+} from '../../data/ingest/stripe/state.ts'
 import { UsageError } from '../../lib/errors.ts'
 import { type Result, withSettings } from './command.ts'
 import { showObjects } from './import-progress.ts'
@@ -116,6 +123,9 @@ async function carryOut(
   if (!held) throw alreadyRunning()
   const progress = showObjects()
   try {
+    // Otherwise the server would no longer follow the account.
+    const known = await findState(held.query, name)
+    if (known && isInBackground(known)) throw alreadyRunning()
     const state = await beginState(held.query, name, options, { background: false, firstStep: FIRST_STEP })
     await writeEntry(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
     const { step: from, tally } = state

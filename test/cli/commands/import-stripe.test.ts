@@ -100,6 +100,35 @@ test('a charge that another organization made with the same account is not calle
   assert.doesNotMatch((await run('--key-file', keyFile)).stdout, /no order here/)
 })
 
+test('an account that the server follows is refused, and is read from the beginning once that was stopped', async () => {
+  const { id, organizationId } = await imports.project()
+  const words = ['merchant-account', 'connect', 'stripe', 'shop-test', '--org', organizationId, '--sandbox']
+  await tundish(words, env, TEST_KEY)
+  const inBackground = async (verb: string, ...more: string[]) => {
+    const { code, stdout } = await tundishAgain(
+      ['stripe-import', verb, 'shop-test', '--project', id, '--json', ...more],
+      env,
+    )
+    assert.equal(code, 0)
+    return JSON.parse(stdout)
+  }
+  const read = (...more: string[]) =>
+    tundishAgain(['import', 'stripe', '--org', organizationId, '--project', id, ...more], env)
+  assert.equal((await read()).code, 0)
+  await inBackground('start', '--follow', 'true')
+  for (const more of [[], ['--follow']]) {
+    const refused = await read(...more)
+    assert.match(refused.stderr, /^An import .* is running already: wait for it, or stop it first\.\n$/)
+    assert.equal(refused.code, 1)
+  }
+  const { status, follow, read: count } = await inBackground('show')
+  assert.deepEqual([status, follow], ['waiting', true])
+  await inBackground('stop')
+  const { code, stderr, stdout } = await read()
+  assert.deepEqual([code, stderr], [0, ''])
+  assert.ok(stdout.includes(`\n${count} objects read at Stripe.\n`), stdout)
+})
+
 test('one JSON document, with the key on standard input and since a time', async () => {
   const args = ['import', 'stripe', '--json', '--org', project.organizationId, '--project', project.id]
   const since = new Date(Date.now() - 90 * 86_400_000).toISOString()

@@ -12,7 +12,7 @@ import { contextFor, failureOf, type RunOptions, runImport, Stopped } from './ru
 import { Seen } from './seen.ts'
 import { NotPermitted as ListNotPermitted, type SourceOptions, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
-import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
+import { backgroundStates, findState, followersOf, type ImportState, isInBackground, saveState } from './state.ts'
 import { emptyTally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'audit' | 'seal' | 'config' | 'clock' | 'log' | 'simulatorUrls' | 'providers'>
@@ -72,7 +72,7 @@ async function carryOut(app: Shared, due: ImportState, options: Running): Promis
     if (!held) return
     try {
       const state = await findState(held.query, due)
-      if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
+      if (state && isInBackground(state))
         await goOn(app, held, state, options).catch((error) => giveUp(held, state, error, signal))
     } finally {
       await held.release()

@@ -64,6 +64,10 @@ const statesWhere = async (query: Query, condition: string, params: string[]): P
 export const listStates = (query: Query, projectId: string) =>
   statesWhere(query, 'project_id = $1 order by psp_merchant_id', [projectId])
 
+/** Whether the server carries the import out, or does once it runs again. */
+export const isInBackground = ({ background, status }: ImportState) =>
+  background && ['waiting', 'running', 'following'].includes(status)
+
 const IN_BACKGROUND = `background and status in ('waiting', 'running', 'following') order by updated_at limit 100`
 
 /** The imports to run in the background, including those of a killed server. */
@@ -82,8 +86,8 @@ export const followersOf = (
 const EVENTS_KEPT_MS = 29 * DAY_MS
 
 /**
- * Begins an import, or continues one that was interrupted, or that is done and is now to follow changes. Otherwise, and
- * with other options than before, it begins at the first step.
+ * Begins an import, or continues one that was interrupted, or that has read everything and is now to follow changes. Otherwise,
+ * and with other options than before, it begins at the first step.
  */
 export async function beginState(
   query: Query,
@@ -117,7 +121,9 @@ export async function beginState(
 export const isLeftBehind = ({ eventsSince }: ImportState) => Date.now() - Date.parse(eventsSince) >= EVENTS_KEPT_MS
 
 function canGoOn(known: ImportState, options: StripeImportOptions): boolean {
-  return !isLeftBehind(known) && isSame(known.options, options) && (known.status !== 'done' || options.follow === true)
+  return (
+    !isLeftBehind(known) && isSame(known.options, options) && (known.finishedAt === null || options.follow === true)
+  )
 }
 
 /** Whether both read the same objects; `follow` makes no difference. */
