@@ -128,6 +128,7 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
   const { family, atEnd = false } = sums[names[0]!]
   const { projects, from, to, period, dimension, filters = [] } = question
   const dimensions = ofFacts(dimension)
+  if (dimension === 'currency' && !family.money) return []
   if (!has(family, [...new Set([...dimensions, ...filters.map((one) => one.dimension)])])) return []
   const place = {
     projects,

@@ -113,6 +113,16 @@ describe('figures of a project', () => {
       )
     })
 
+  test('by currency, with null for what is divided by visitors or sessions, which have none', async () => {
+    const { data } = await ask(
+      'metric=revenue,arpu,revenue_per_session,sessions&by=currency&from=2026-02-01&to=2026-02-28',
+    )
+    assert.deepEqual(
+      data.map(({ key, values }: { key: string; values: Values }) => [key, values]),
+      [['USD', { revenue: 10, arpu: null, revenue_per_session: null }]],
+    )
+  })
+
   const sameDays: [days: string, compared: string][] = [
     ['2024-02-01 2024-02-28', '2023-02-01 2023-02-28'],
     ['2024-02-01 2024-02-29', '2023-02-01 2023-02-28'],
