@@ -133,15 +133,20 @@ test('many erasures of one project, all of them held up, leave room for charges'
       return `erased-${n}`
     }),
   )
+  const erase = (id: string) =>
+    billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body: { profile_ids: [id] } })
   const asked = await outside.tx(async (query) => {
     await query('select 1 from audit_head for update')
-    const erasures = profiles.map((id) =>
-      billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body: { profile_ids: [id] } }),
-    )
+    const erasures = profiles.map(erase)
     await untilLocked(outside.query, 'audit_head')
     const response = await shop.charge(user)
     assert.equal(response.body.checkout_status, 'succeeded', response.text)
     return { erasures }
   })
-  for (const { status, text } of await Promise.all(asked.erasures)) assert.equal(status, 200, text)
+  for (const [n, erasure] of asked.erasures.entries()) {
+    const response = await erasure
+    // Nothing is erased by one that waited too long, on a busy machine: it is sent again.
+    const { status, text } = response.status === 503 ? await erase(profiles[n]!) : response
+    assert.equal(status, 200, text)
+  }
 })

@@ -5,6 +5,7 @@ import { type Order, ordersInProgress } from '../../../src/payments/billing/char
 import { CHARGE } from '../../../src/payments/billing/kinds.ts'
 import { checkStatus } from '../../../src/payments/billing/movement/check-status.ts'
 import { column } from '../../support/rows.ts'
+import { LONG_LEASE_MS } from './in-process.ts'
 import { setUpTwoSteps } from './two-steps.ts'
 
 const setup = setUpTwoSteps()
@@ -117,7 +118,7 @@ test('an order that its process is charging is taken by no other', async () => {
     theirs = await ordersInProgress.take(setup.db, found!, 5_000)
     return confirm!(asked)
   }
-  assert.equal((await charge()).checkout_status, 'succeeded')
+  assert.equal((await charge({ providerTimeoutMs: LONG_LEASE_MS })).checkout_status, 'succeeded')
   assert.equal(theirs, undefined)
 })
 

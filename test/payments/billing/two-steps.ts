@@ -55,7 +55,7 @@ export function setUpTwoSteps() {
     charge: (more: Partial<BillingContext> = {}, asked = request()) =>
       oneOffCharge(context(more), charges.shop.id, asked),
     /** Looks at the user's order once its lease has passed. */
-    lookAgain: async () => checkStatus(context(), CHARGE, await takeOrder()),
+    lookAgain: async (more: Partial<BillingContext> = {}) => checkStatus(context(more), CHARGE, await takeOrder()),
     /** A database that fails at statements of this name, once the statement is done or before it. */
     dying(name: string, when: 'before' | 'after'): Db {
       const query = (async (statement, params) => {

@@ -33,7 +33,8 @@ async function lookAt(id: string, script: Partial<Provider>, more: Partial<Billi
   const taken = (await REFUND.rows.take(db, found!, 60_000))!
   await checkStatus(contextOf(db, provider, more), REFUND, taken)
   const [row] = await db.query(
-    'select status, is_unsent, lease_until is null and next_look_at > db_clock() as waits from refunds where refund_id = $1',
+    `select status, is_unsent, lease_until is null and next_look_at > handed_over_at + interval '1 second' as waits
+     from refunds where refund_id = $1`,
     [id],
   )
   return row!

@@ -82,7 +82,7 @@ test('two negative look-ups count only after the time that a movement may be mis
          not_found_at = db_clock() - interval '4 minutes' where external_id = $1`,
       [setup.user, age],
     )
-  await aged('55 seconds')
+  await aged('30 seconds')
   assert.equal((await lookAgain(missing)).status, 'processing')
   await aged('5 minutes')
   assert.equal((await lookAgain(missing)).status, 'cancelled')
