@@ -45,12 +45,18 @@ export function machineSleeps(t: TestContext, ms: number): void {
   })
 }
 
-/** Sets the database's clock to the next noon, so that no day or month ends during a test. Returns its day. */
-export async function setNoon(url: string): Promise<string> {
+/** The day of the next noon, and how far it is ahead, as an interval. */
+export function nextNoon(): { day: string; ahead: string } {
   const noon = new Date()
   noon.setUTCHours(noon.getUTCHours() < 12 ? 12 : 36, 0, 0, 0)
-  await setDatabaseClock(url, `${noon.getTime() - Date.now()} milliseconds`)
-  return noon.toISOString().slice(0, 10)
+  return { day: noon.toISOString().slice(0, 10), ahead: `${noon.getTime() - Date.now()} milliseconds` }
+}
+
+/** Sets the database's clock to the next noon, so that no day or month ends during a test. Returns its day. */
+export async function setNoon(url: string): Promise<string> {
+  const { day, ahead } = nextNoon()
+  await setDatabaseClock(url, ahead)
+  return day
 }
 
 /** Sets the database's clock ahead by an interval; `undefined` corrects it. Ends all sessions of the database. */

@@ -6,10 +6,12 @@ import { readChargeRequest } from '../../../src/payments/billing/charge/request.
 import { billingContext } from '../../../src/payments/billing/context.ts'
 import { oneOffCharge } from '../../../src/payments/billing/kinds.ts'
 import { type Organization, refused, settled, startBilling } from '../../support/billing.ts'
+import { setNoon } from '../../support/time.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
 const { db, server } = billing
+await setNoon(server.app.databaseUrl)
 
 async function cap(shop: Organization, scope: string, per: string, currency: string, most: number): Promise<void> {
   const { status, text } = await server.admin(`/organizations/${shop.id}/credits/caps`, {

@@ -40,10 +40,14 @@ async function serve(env: Record<string, string>): Promise<{ url: string; stop()
 }
 
 /** The n-th of many requests: every other one goes to the other process. */
-function post(n: number, path: string, body: object): Promise<ApiResponse> {
+async function post(n: number, path: string, body: object): Promise<ApiResponse> {
   const url = n % 2 === 0 ? billing.server.url : other.url
   const headers = ['service-secret-key', shop.key]
-  return send(agent, url, `/${shop.id}/v1${path}`, { method: 'POST', body, headers })
+  for (;;) {
+    const response = await send(agent, url, `/${shop.id}/v1${path}`, { method: 'POST', body, headers })
+    // Nothing is begun for one that gets no connection to the database in time, on a busy machine: it is sent again.
+    if (response.headers['x-error-code'] !== 'database_unavailable') return response
+  }
 }
 
 const charge = (n: number, external_id: string, idempotency_key: string) =>

@@ -14,7 +14,7 @@ import { addRow } from '../../support/data.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { column } from '../../support/rows.ts'
 import { type Json, ok } from '../../support/server.ts'
-import { setDatabaseClock, until } from '../../support/time.ts'
+import { nextNoon, setDatabaseClock, until } from '../../support/time.ts'
 import { contextOf } from './in-process.ts'
 import { forgetOrders, markUnlisted } from './restored.ts'
 import { fixedProviders, scriptedProvider } from './scripted-provider.ts'
@@ -33,6 +33,11 @@ after(async () => {
 const { db, server } = billing
 const shop = await withCredits(db, await billing.organization())
 const context = billingContext(server.app)
+
+// So that no day or month ends during a test.
+const NOON = nextNoon().ahead
+const setClock = (later: string) => setDatabaseClock(server.app.databaseUrl, `${NOON} ${later}`)
+await setClock('')
 
 const RULE = { unit: 'tokens', below: 50, amount: '9.99', currency_code: 'USD', grants: 100 }
 const MOST = { most_per_day: 3, most_per_month: 5 }
@@ -104,19 +109,18 @@ test('charges at most so often a day and a month', async () => {
   await setRule(user, { grants: 1, most_per_day: 2, most_per_month: 3 })
   await untilDone()
   assert.equal((await ordersOf(user)).length, 2, 'still below the limit, but the day is used up')
-  const jump = (interval: string) => setDatabaseClock(server.app.databaseUrl, interval)
   const [{ days } = { days: null }] = await db.query(
     `select extract(day from date_trunc('month', db_clock() at time zone 'UTC') + interval '1 month' - (db_clock() at time zone 'UTC')) as days`,
   )
   // On the last day of a month the next day is another month.
-  await jump('1 day')
+  await setClock('1 day')
   await untilDone()
   const isLastDay = Number(days) === 0
   assert.equal((await ordersOf(user)).length, isLastDay ? 4 : 3)
-  await jump('70 days')
+  await setClock('70 days')
   await untilDone()
   assert.equal((await ordersOf(user)).length, isLastDay ? 6 : 5, 'another month')
-  await jump('0 days')
+  await setClock('0 days')
 })
 
 test('charges no more often when the clock is set back across midnight', async () => {
@@ -124,12 +128,12 @@ test('charges no more often when the clock is set back across midnight', async (
   await setRule(user, { grants: 1, most_per_day: 1, most_per_month: 9 })
   const counts: number[] = []
   for (const interval of ['0 days', '1 day', '0 days', '1 day']) {
-    await setDatabaseClock(server.app.databaseUrl, interval)
+    await setClock(interval)
     await again(user)
     await untilDone()
     counts.push((await ordersOf(user)).length)
   }
-  await setDatabaseClock(server.app.databaseUrl, '0 days')
+  await setClock('0 days')
   assert.deepEqual(counts, [1, 2, 2, 2])
 })
 
@@ -241,9 +245,9 @@ test('an outcome that is not known is waited for, under the same key', async () 
 
 test('a clock that was set back postpones none', async () => {
   const user = await shop.customer()
-  await setDatabaseClock(server.app.databaseUrl, '2 hours')
+  await setClock('2 hours')
   await setRule(user)
-  await setDatabaseClock(server.app.databaseUrl, '0 hours')
+  await setClock('0 hours')
   await untilDone()
   assert.deepEqual(await keysOf(user), [])
   const stop = startTopUps(context)

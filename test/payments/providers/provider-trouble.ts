@@ -119,8 +119,12 @@ function outageTests(rig: () => Rig, { good, whenDown }: Cards, cards: Faults): 
   test('past the deadline is unknown, not failed', async () => {
     const driver = charging(rig().provider({ clock: new HandClock(), deadlineMs: 1_000 }))
     const { provider, charge } = driver
-    const request = chargeRequest(cards.slow)
-    assert.deepEqual(await charge(request), { outcome: 'unknown', why: 'no response within 1000 ms' })
+    let request: ChargeRequest
+    // On a busy machine preparing the payment may take that long too: then once more.
+    do {
+      request = chargeRequest(cards.slow)
+      assert.deepEqual(await charge(request), { outcome: 'unknown', why: 'no response within 1000 ms' })
+    } while (provider.traits.prepares && driver.withHandle(request).handle === null)
     await untilCharged(driver, request)
     provider.close()
   })
