@@ -1,12 +1,22 @@
 // A PostgreSQL of a test's own that can be stopped, killed, frozen and restarted.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { makeCluster } from '../../src/lib/embedded/cluster.ts'
 import { openHome } from '../../src/lib/embedded/home.ts'
 import { isServerOf, lastServer, startServer } from '../../src/lib/embedded/server.ts'
+import { migrate } from '../../src/lib/pg/migrate.ts'
 import { trySignal } from './signal.ts'
 import { until } from './time.ts'
 
@@ -26,11 +36,46 @@ export interface Cluster {
   remove(): Promise<void>
 }
 
-/** Creates and starts a cluster, by default in its own folder. */
+/** Creates and starts a cluster, by default in its own folder. In a run of tests it is a copy of the run's first, and has all migrations. */
 export async function openCluster(given?: string): Promise<Cluster> {
   const folder = given ?? mkdtempSync(join(realpathSync(tmpdir()), 'tundish-cluster-'))
-  // When run as root, PostgreSQL's account has to traverse the folder.
-  chmodSync(folder, 0o711)
+  traversable(folder)
+  const shared = process.env['TUNDISH_TEST_CLUSTER']
+  if (shared !== undefined && !existsSync(join(folder, 'postgres'))) await copyFirst(shared, folder)
+  return startIn(folder)
+}
+
+/** The first process that creates the folder of the cluster makes it; the others wait for the file that says that it is complete. */
+async function copyFirst(shared: string, folder: string): Promise<void> {
+  const [first, complete] = [join(shared, 'first'), join(shared, 'complete')]
+  if (isMade(first)) {
+    traversable(first)
+    const made = await startIn(first)
+    await migrate(made.url)
+    await made.stop()
+    writeFileSync(complete, '')
+  }
+  await until('the first cluster to be made', () => existsSync(complete))
+  copyFileSync(join(first, 'postgres.password'), join(folder, 'postgres.password'))
+  const { cluster } = await openHome(folder)
+  execFileSync('cp', ['-a', realpathSync(join(first, 'postgres', 'data')), cluster])
+}
+
+/** When run as root, PostgreSQL's account has to traverse the folder. */
+const traversable = (folder: string) => chmodSync(folder, 0o711)
+
+/** Whether this process makes the folder, and no other one has. */
+function isMade(folder: string): boolean {
+  try {
+    mkdirSync(folder)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+async function startIn(folder: string): Promise<Cluster> {
   const home = await openHome(folder)
   // Not `throwaway`, because commits have to survive crashes.
   if (!existsSync(home.cluster)) await makeCluster(home, { throwaway: false, say: () => {} })

@@ -39,7 +39,9 @@ export async function globalSetup(): Promise<void> {
   process.env['TUNDISH_TEST_BROWSER'] = join(folder, 'browser')
   // What the processes of the quick tests have taken: see together.ts.
   process.env['TUNDISH_TEST_TAKEN'] = join(folder, 'taken')
-  for (const name of ['BROWSER', 'TAKEN']) mkdirSync(process.env[`TUNDISH_TEST_${name}`]!)
+  // The cluster that others are copies of: see cluster.ts.
+  process.env['TUNDISH_TEST_CLUSTER'] = join(folder, 'cluster')
+  for (const name of ['BROWSER', 'TAKEN', 'CLUSTER']) mkdirSync(process.env[`TUNDISH_TEST_${name}`]!)
   await runStatement(url, `create database ${TEMPLATE}`)
   await migrate(databaseUrl(url, TEMPLATE))
   process.env['TUNDISH_TEST_DATABASE'] = url
