@@ -93,19 +93,21 @@ interface Victim {
 
 export class Matrix {
   readonly #stand: Stand
+  readonly #ofVictims: Record<string, string>
   readonly #shop: Organization
   readonly #victims: Victim[] = []
   #next: Promise<Running> | undefined
   #made = 0
 
-  private constructor(stand: Stand) {
+  private constructor(stand: Stand, ofVictims: Record<string, string>) {
     this.#stand = stand
+    this.#ofVictims = ofVictims
     this.#shop = stand.shop
   }
 
-  /** The surviving process, which serves the same database and settles. */
-  static async open(provider: ProviderName): Promise<Matrix> {
-    return new Matrix(await openStand(provider, SETTINGS))
+  /** Starts the surviving process, which settles. `ofVictims`: more environment of those that die, which serve the same database. */
+  static async open(provider: ProviderName, ofVictims: Record<string, string> = {}): Promise<Matrix> {
+    return new Matrix(await openStand(provider, SETTINGS), ofVictims)
   }
 
   async close(): Promise<void> {
@@ -229,7 +231,7 @@ export class Matrix {
   }
 
   async #spawn(): Promise<Running> {
-    const env = { ...process.env, ...this.#stand.env }
+    const env = { ...process.env, ...this.#stand.env, ...this.#ofVictims }
     const child = fork(new URL('child.ts', import.meta.url), { env, execArgv: FORK_OPTIONS, stdio: 'inherit' })
     const { url } = await firstMessage<{ url: string }>(child)
     return { child, url }

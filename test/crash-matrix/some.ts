@@ -14,7 +14,7 @@ const CHOSEN: Record<ProviderName, string[]> = {
 const AROUND_THE_CALL = /^(before|amid|after) (charge|capture|refund|prepare|confirm|store handle of prepared payment)$/
 
 export async function killSome(t: TestContext, provider: ProviderName): Promise<void> {
-  const matrix = await Matrix.open(provider)
+  const matrix = await Matrix.open(provider, { POINT_API: 'billing' })
   t.after(() => matrix.close())
   const cases: Case[] = []
   const seen = new Set<string>()
