@@ -18,14 +18,18 @@ export interface Received {
 
 export interface Load {
   received: Received
+  /** From now on each client waits a moment after every response: enough to notice the last failure, for a part of the CPU. */
+  calm(): void
   stop(): Promise<Received>
 }
 
 const PATIENCE_MS = 20_000
+const CALM_MS = 50
 
 /** Sends requests until it is stopped, from this many readers and chargers. */
 export function startLoad(server: TestServer, shop: Organization, customers: string[], readers = 4): Load {
   const received: Received = { statuses: {}, slowestMs: 0, wrong: [], lastTroubleMs: 0, charges: [] }
+  let pauseMs = 0
   let stopping = false
 
   async function call(send: () => Promise<ApiResponse>): Promise<number> {
@@ -46,7 +50,7 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
       const clean = status === 503 && /^[1-9][0-9]*$/.test(String(headers['retry-after'] ?? ''))
       if (!clean) received.wrong.push(`${status} ${text.slice(0, 200)}`)
       await sleep(20)
-    }
+    } else if (pauseMs > 0) await sleep(pauseMs)
     return Number(status)
   }
 
@@ -81,6 +85,9 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
   const working = [...Array.from({ length: readers }, read), ...customers.map(charge)]
   return {
     received,
+    calm() {
+      pauseMs = CALM_MS
+    },
     async stop() {
       stopping = true
       await Promise.all(working)

@@ -39,6 +39,7 @@ export async function openScene(folder?: string): Promise<Scene> {
       await sleep(500)
       await trouble()
       endedMs = performance.now()
+      load.calm()
       await sleep(RECOVERY_MS)
     } finally {
       await load.stop()
