@@ -25,6 +25,8 @@ const ROOT = join(import.meta.dirname, '../..')
 const CUSTOMERS = 6
 const BESIDE_MS = 8000
 const ALONE_MS = 4000
+// Between two requests of a client: there are many of each kind, and time for what else the programs do.
+const PAUSE_MS = 60
 const folder = temporaryFolder()
 const server = await freshDatabase()
 const receiver = await startReceiver()
@@ -324,10 +326,10 @@ function openLoad(targets: string[], organizationKey: string, projectKey: string
   }
   const all = [
     ...Array.from({ length: CUSTOMERS }, (_, customer) =>
-      repeated((n) => charge(customer, customer * 1_000_000 + n), 20),
+      repeated((n) => charge(customer, customer * 1_000_000 + n), PAUSE_MS),
     ),
-    repeated(read, 20),
-    repeated(write, 20),
+    repeated(read, PAUSE_MS),
+    repeated(write, PAUSE_MS),
     repeated(sync, 300),
   ]
   return {
