@@ -84,10 +84,10 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
-    if (directUrl) await refusePgpool(directUrl, 'DIRECT_DATABASE_URL')
-    if (!embedded) await refusePgpool(databaseUrl, 'DATABASE_URL')
+    const setting = directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL'
+    if (!embedded) await refusePgpool(directUrl ?? databaseUrl, setting)
     const migrating = migrate(directUrl ?? databaseUrl, directUrl ? settings : {}, (sentence) => log.warn(sentence))
-    const migrated = await reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL')
+    const migrated = await reachable(migrating, setting)
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,
@@ -98,6 +98,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       statementTimeoutMs,
     })
     closers.push(() => db.close())
+    // Only now: a pooler keeps the connection, which has the settings that the migration has stored.
+    if (directUrl) await refusePgpool(databaseUrl, 'DATABASE_URL')
     if (directUrl) await checkPooler(db, settings, log)
     else if (!embedded) await refuseSilentPooler(db, settings)
     options.signal?.throwIfAborted()
