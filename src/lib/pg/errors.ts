@@ -60,8 +60,8 @@ export function isUnavailable(error: unknown): boolean {
   // 25006 is a read-only server, 25P03 and 25P04 a transaction that was idle or took too long, 53… out of connections,
   // memory or disk, 58… its files.
   if (state && (/^(08|25P03|25P04|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
-  // PostgreSQL's own errors name a routine. A pooler that has no server for its client sends one without, with any code.
-  if (error instanceof pg.DatabaseError && error.routine === undefined) return true
+  // PostgreSQL's own internal errors name a routine. A pooler that has no server for its client sends one without.
+  if (error instanceof pg.DatabaseError && state === 'XX000' && error.routine === undefined) return true
   if (whyUntrusted(error) !== undefined) return true
   // The error for a host with several addresses, one of which may be of a network without a route.
   if (error instanceof AggregateError) return error.errors.every(isUnavailable)

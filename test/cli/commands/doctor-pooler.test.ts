@@ -151,7 +151,7 @@ test('Pgpool-II is refused at the start and named, at each address', async (t) =
   }
 })
 
-test('one sentence for a pooler that has no server for its client, with any code', async (t) => {
+test('one sentence for a pooler that has no server for its client', async (t) => {
   const away = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => socket.end(refusal('Tenant or user not found', 'XX000')))
