@@ -126,8 +126,10 @@ export async function isPgpool(url: string): Promise<boolean> {
     const { rows } = await client.query<{ pid: number; port: number | null }>(
       'select pg_backend_pid() as pid, inet_client_port() as port',
     )
-    // PostgreSQL logs the question below as an error: it is asked only if something else forwards the connection.
-    if (rows[0]!.port === wireOf(client).stream.localPort || rows[0]!.pid !== client.processID) return false
+    const { pid, port } = rows[0]!
+    // PostgreSQL logs the question below as an error: it is asked only if something else forwards the connection. A socket in a
+    // folder has no port.
+    if ((port ?? undefined) === wireOf(client).stream.localPort || pid !== client.processID) return false
     await client.query('show pool_version')
     return true
   } catch (error) {
