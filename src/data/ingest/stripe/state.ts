@@ -64,11 +64,13 @@ const statesWhere = async (query: Query, condition: string, params: string[]): P
 export const listStates = (query: Query, projectId: string) =>
   statesWhere(query, 'project_id = $1 order by psp_merchant_id', [projectId])
 
-/** Whether the server carries the import out, or does once it runs again. */
-export const isInBackground = ({ background, status }: ImportState) =>
-  background && ['waiting', 'running', 'following'].includes(status)
+const UNFINISHED = ['waiting', 'running', 'following']
+const IS_UNFINISHED = `status in (${UNFINISHED.map((one) => `'${one}'`).join(', ')})`
 
-const IN_BACKGROUND = `background and status in ('waiting', 'running', 'following') order by updated_at limit 100`
+/** Whether the server carries the import out, or does once it runs again. */
+export const isInBackground = ({ background, status }: ImportState) => background && UNFINISHED.includes(status)
+
+const IN_BACKGROUND = `background and ${IS_UNFINISHED} order by updated_at limit 100`
 
 /** The imports to run in the background, including those of a killed server. */
 export const backgroundStates = (query: Query) => statesWhere(query, IN_BACKGROUND, [])
@@ -168,7 +170,7 @@ export async function isStopped(query: Query, name: ImportName): Promise<boolean
 export async function stopState(query: Query, name: ImportName): Promise<boolean> {
   const rows = await query(
     `update stripe_imports set status = 'stopped', updated_at = db_clock()
-     where ${KEY} and status in ('waiting', 'running', 'following') returning project_id`,
+     where ${KEY} and ${IS_UNFINISHED} returning project_id`,
     keyOf(name),
   )
   return rows.length > 0
