@@ -10,7 +10,9 @@ const opened = await openApp(readConfig(process.env), { log: openLog('silent') }
 const points = new Points(process.env.POINT_SIGNAL as NodeJS.Signals | undefined)
 const app = {
   ...opened,
-  ...{ db: points.db(opened.db), keys: points.keys(opened.keys), providers: points.providers(opened.providers) },
+  db: points.db(opened.db),
+  keys: points.keys(opened.keys),
+  providers: points.providers(opened.providers),
 }
 const { url, adminUrl } = await (process.env.POINT_API === 'billing' ? serveBilling() : serveAll())
 process.on('message', ({ dieAt }: { dieAt?: number }) => {

@@ -1,15 +1,6 @@
 // A PostgreSQL of a test's own that can be stopped, killed, frozen and restarted.
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -17,6 +8,7 @@ import { makeCluster } from '../../src/lib/embedded/cluster.ts'
 import { openHome } from '../../src/lib/embedded/home.ts'
 import { isServerOf, lastServer, startServer } from '../../src/lib/embedded/server.ts'
 import { migrate } from '../../src/lib/pg/migrate.ts'
+import { createsFolder } from './folder.ts'
 import { trySignal } from './signal.ts'
 import { until } from './time.ts'
 
@@ -48,7 +40,7 @@ export async function openCluster(given?: string): Promise<Cluster> {
 /** The first process that creates the folder of the cluster makes it; the others wait for the file that says that it is complete. */
 async function copyFirst(shared: string, folder: string): Promise<void> {
   const [first, complete] = [join(shared, 'first'), join(shared, 'complete')]
-  if (isMade(first)) {
+  if (createsFolder(first)) {
     traversable(first)
     const made = await startIn(first)
     await migrate(made.url)
@@ -63,17 +55,6 @@ async function copyFirst(shared: string, folder: string): Promise<void> {
 
 /** When run as root, PostgreSQL's account has to traverse the folder. */
 const traversable = (folder: string) => chmodSync(folder, 0o711)
-
-/** Whether this process makes the folder, and no other one has. */
-function isMade(folder: string): boolean {
-  try {
-    mkdirSync(folder)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
 
 async function startIn(folder: string): Promise<Cluster> {
   const home = await openHome(folder)

@@ -1,5 +1,5 @@
-// A folder for the files of a test.
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+// A folder for the files of a test, and one that only one process creates.
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -13,4 +13,15 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-'))
   folders.push(folder)
   return folder
+}
+
+/** Creates the folder. False if it exists: of several processes only one creates it. */
+export function createsFolder(folder: string): boolean {
+  try {
+    mkdirSync(folder)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
 }

@@ -1,8 +1,9 @@
 // Runs many test files in one process, so that the program is loaded and compiled once, not 160 times.
-import { globSync, mkdirSync, statSync } from 'node:fs'
+import { globSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { createsFolder } from './folder.ts'
 
 const TESTS = join(import.meta.dirname, '..')
 
@@ -44,15 +45,7 @@ function quickFiles(): string[] {
 }
 
 /** Whether no other process of the run has taken the file. */
-function take(file: string): boolean {
-  try {
-    mkdirSync(join(process.env['TUNDISH_TEST_TAKEN']!, file.replaceAll('/', ' ')))
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
+const take = (file: string) => createsFolder(join(process.env['TUNDISH_TEST_TAKEN']!, file.replaceAll('/', ' ')))
 
 /** A test that fails may leave a server at work, or a hook that waits for it: that must not hold up the run. */
 function fail(sentence: string): void {

@@ -71,6 +71,10 @@ let asPgpool = false
 const POOL_VERSION = Buffer.from('C\0\0\0\x09SHOW\0Z\0\0\0\x05I', 'latin1')
 await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
 after(() => silent.close())
+function silentUrl(): string {
+  const { username, password, pathname } = new URL(database.url)
+  return `postgresql://${username}:${password}@127.0.0.1:${(silent.address() as AddressInfo).port}${pathname}`
+}
 
 const KEY = randomBytes(32).toString('base64')
 
@@ -85,9 +89,7 @@ test('failed with the missing setting for a pooler without DIRECT_DATABASE_URL',
 })
 
 test('a pooler that ignores the settings of sessions is refused at the start and named, without DIRECT_DATABASE_URL', async () => {
-  const { username, password, pathname } = new URL(database.url)
-  const { port } = silent.address() as AddressInfo
-  const env = { DATABASE_URL: `postgresql://${username}:${password}@127.0.0.1:${port}${pathname}` }
+  const env = { DATABASE_URL: silentUrl() }
   const finding = await findingOf('pooler', env)
   assert.match(finding, /^failed: .* lacks the settings .*statement_timeout.* set DIRECT_DATABASE_URL to/)
   const { code, stderr } = await tundishAgain(['org', 'list'], { MASTER_KEY: KEY, DATA_DIR: folder, ...env })
@@ -136,9 +138,7 @@ test('Pgpool-II is refused at the start and named, at each address', async (t) =
   t.after(() => {
     asPgpool = false
   })
-  const { username, password, pathname } = new URL(database.url)
-  const { port } = silent.address() as AddressInfo
-  const pgpool = `postgresql://${username}:${password}@127.0.0.1:${port}${pathname}`
+  const pgpool = silentUrl()
   for (const [setting, env] of [
     ['DATABASE_URL', { DATABASE_URL: pgpool }],
     ['DATABASE_URL', { DATABASE_URL: pgpool, DIRECT_DATABASE_URL: database.url }],
@@ -173,10 +173,7 @@ test('a pooler in statement mode is refused at the start and named', async (t) =
   t.after(() => {
     inStatementMode = false
   })
-  const { username, password, pathname } = new URL(database.url)
-  const { port } = silent.address() as AddressInfo
-  const pooled = `postgresql://${username}:${password}@127.0.0.1:${port}${pathname}`
-  const env = { DATABASE_URL: pooled, DIRECT_DATABASE_URL: database.url }
+  const env = { DATABASE_URL: silentUrl(), DIRECT_DATABASE_URL: database.url }
   const sentence = /DATABASE_URL leads through a pooler in statement mode.* set its pool_mode to transaction\.$/m
   assert.match(await findingOf('database', env), sentence)
   const { code, stderr } = await tundishAgain(['org', 'list'], { MASTER_KEY: KEY, DATA_DIR: folder, ...env })
