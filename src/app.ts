@@ -14,7 +14,7 @@ import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
 import { migrate } from './lib/pg/migrate.ts'
-import { checkPooler, reachable, refusePgpool, refuseSilentPooler } from './lib/pg/reachable.ts'
+import { checkPooler, reachable, refuseSilentPooler } from './lib/pg/reachable.ts'
 import type { Seal } from './lib/secrets.ts'
 import type { SimulatorUrls } from './payments/providers/adapters.ts'
 import { loadProviders } from './payments/providers/load.ts'
@@ -84,10 +84,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
-    const setting = directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL'
-    if (!embedded) await refusePgpool(directUrl ?? databaseUrl, setting)
     const migrating = migrate(directUrl ?? databaseUrl, directUrl ? settings : {}, (sentence) => log.warn(sentence))
-    const migrated = await reachable(migrating, setting)
+    const migrated = await reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL')
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,
@@ -98,9 +96,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       statementTimeoutMs,
     })
     closers.push(() => db.close())
-    // Only now: a pooler keeps the connection, which has the settings that the migration has stored.
-    if (directUrl) await refusePgpool(databaseUrl, 'DATABASE_URL')
-    if (directUrl) await checkPooler(db, settings, log)
+    if (directUrl) await checkPooler(db, databaseUrl, settings, log)
     else if (!embedded) await refuseSilentPooler(db, settings)
     options.signal?.throwIfAborted()
     const seal = await reachable(openSealOf(db, config))

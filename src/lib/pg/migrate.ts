@@ -8,7 +8,7 @@ import { Client } from './client.ts'
 import { isClash, isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
 import { inTransaction } from './in-transaction.ts'
-import { setRoleSettings } from './pooler.ts'
+import { isPgpool, setRoleSettings, ThroughPgpool } from './pooler.ts'
 import { noSchema, readOnly } from './reachable.ts'
 
 export interface Migration {
@@ -42,6 +42,7 @@ export async function migrate(
   client.on('error', () => {})
   await client.connect()
   try {
+    if (await isPgpool(client)) throw new ThroughPgpool('The database is behind Pgpool-II.')
     await checkServer(client)
     const seen = await locked(client, waiting, () => applied(client))
     const known = await migrations()

@@ -57,6 +57,7 @@ const OF_OTHERS = ['42P05', '26000']
  * connection to another client between transactions.
  */
 export function fixForPooler(error: unknown, setting: string): string | undefined {
+  if (error instanceof ThroughPgpool) return throughPgpool(setting).join(' ')
   const { message } = error as Error
   if (NO_TRANSACTIONS.test(message) && setting === 'DATABASE_URL') {
     return 'DATABASE_URL leads through a pooler in statement mode, which refuses transactions: set its pool_mode to transaction.'
@@ -68,6 +69,9 @@ export function fixForPooler(error: unknown, setting: string): string | undefine
 /** The sentence for a pooler at the address of this setting. */
 export const needsDirectUrl = (setting: string) =>
   `${setting} leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for work that needs a session.`
+
+/** A connection that must not lead through Pgpool-II does. */
+export class ThroughPgpool extends Error {}
 
 /** The message and fix for Pgpool-II at the address of this setting. */
 export function throughPgpool(setting: string): [message: string, fix: string] {
@@ -114,30 +118,30 @@ async function backendOf(query: Query): Promise<{ pid: string; id: string }> {
   return row!
 }
 
-/** Whether the database's address is that of Pgpool-II, which sends the number of the server's process, as PostgreSQL itself. */
-export async function isPgpool(url: string): Promise<boolean> {
-  const client: pg.Client & { processID?: number | null } = new Client({
-    ...connectionOf(url),
-    connectionTimeoutMillis: 5_000,
-  })
-  client.on('error', () => {})
-  await client.connect()
+/** Whether the connection leads through Pgpool-II, which sends the number of the server's process, as PostgreSQL itself. */
+export async function isPgpool(client: pg.Client & { processID?: number | null }): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number; port: number | null }>(
+    'select pg_backend_pid() as pid, inet_client_port() as port',
+  )
+  const { pid, port } = rows[0]!
+  // PostgreSQL logs the question below as an error: it is asked only if something else forwards the connection. A socket in a
+  // folder has no port.
+  if ((port ?? undefined) === wireOf(client).stream.localPort || pid !== client.processID) return false
   try {
-    const { rows } = await client.query<{ pid: number; port: number | null }>(
-      'select pg_backend_pid() as pid, inet_client_port() as port',
-    )
-    const { pid, port } = rows[0]!
-    // PostgreSQL logs the question below as an error: it is asked only if something else forwards the connection. A socket in a
-    // folder has no port.
-    if ((port ?? undefined) === wireOf(client).stream.localPort || pid !== client.processID) return false
     await client.query('show pool_version')
     return true
   } catch (error) {
     if (sqlState(error) === undefined) throw error
     return false
-  } finally {
-    await client.end()
   }
+}
+
+/** The same for an address, by a connection that is closed at once. */
+export async function isPgpoolAt(url: string): Promise<boolean> {
+  const client = new Client({ ...connectionOf(url), connectionTimeoutMillis: 5_000 })
+  client.on('error', () => {})
+  await client.connect()
+  return isPgpool(client).finally(() => client.end())
 }
 
 /**

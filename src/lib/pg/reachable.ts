@@ -6,7 +6,7 @@ import type { Db } from './db.ts'
 import { causeOf, isPasswordRefused, isUnavailable, sqlState } from './errors.ts'
 import {
   fixForPooler,
-  isPgpool,
+  isPgpoolAt,
   isShared,
   lackedSettings,
   missingSettings,
@@ -36,11 +36,6 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
   }
 }
 
-/** Refuses an address of the database that leads through Pgpool-II, with which requests hang or fail. */
-export async function refusePgpool(url: string, setting: string): Promise<void> {
-  if (await reachable(isPgpool(url), setting)) throw new UsageError(throughPgpool(setting).join(' '))
-}
-
 /**
  * Refuses a pooler that is set to ignore the settings of sessions instead of refusing them; it needs `DIRECT_DATABASE_URL`. In session
  * mode the role's settings are enough.
@@ -52,10 +47,13 @@ export async function refuseSilentPooler(db: Db, settings: Record<string, string
 }
 
 /**
- * Refuses a pooler that refuses transactions, or whose connections lack the time zone and date format that times are parsed with.
- * Other missing settings only change plans and timeouts, so they are logged. Refuses a pooler at `DIRECT_DATABASE_URL` too.
+ * Refuses Pgpool-II at `url`, the address of `DATABASE_URL`; a pooler there that refuses transactions, or whose connections lack the time
+ * zone and date format that times are parsed with; and a pooler at `DIRECT_DATABASE_URL`. Other missing settings only change plans and
+ * timeouts, so they are logged.
  */
-export async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
+export async function checkPooler(db: Db, url: string, settings: Record<string, string>, log: Logger): Promise<void> {
+  // After the migration: a pooler keeps the connection, which has the settings that the role has now.
+  if (await reachable(isPgpoolAt(url))) throw new UsageError(throughPgpool('DATABASE_URL').join(' '))
   const direct = 'DIRECT_DATABASE_URL'
   if (await reachable(isShared(db.connect), direct)) throw new UsageError(needsDirectUrl(direct))
   const { query, release } = await reachable(db.connect(), direct)

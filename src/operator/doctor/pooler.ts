@@ -5,7 +5,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import {
   fixForPooler,
-  isPgpool,
+  isPgpoolAt,
   isShared,
   lackedSettings,
   missingSettings,
@@ -20,7 +20,7 @@ export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
     DATABASE_URL: config.databaseUrl,
     DIRECT_DATABASE_URL: config.directDatabaseUrl,
   })) {
-    if (url && (await isPgpool(url).catch(() => false))) return [failed('pooler', ...throughPgpool(setting))]
+    if (url && (await isPgpoolAt(url).catch(() => false))) return [failed('pooler', ...throughPgpool(setting))]
   }
   if (!config.directDatabaseUrl) {
     const missing = await missingSettings(db.query, settingsOf(config))

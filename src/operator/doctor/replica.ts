@@ -2,7 +2,7 @@
 import { type Db, openDb } from '../../lib/pg/db.ts'
 import { causeOf } from '../../lib/pg/errors.ts'
 import { pendingMigrations } from '../../lib/pg/migrate.ts'
-import { isPgpool, isShared, throughPgpool } from '../../lib/pg/pooler.ts'
+import { isPgpoolAt, isShared, throughPgpool } from '../../lib/pg/pooler.ts'
 import { type Finding, ok, warning } from './finding.ts'
 import { sharedConnections } from './pooler.ts'
 
@@ -27,7 +27,7 @@ export async function checkReplica(primary: Db, url: string | undefined): Promis
 async function pooled(replica: Db, url: string): Promise<Finding | undefined> {
   const [pgpool] = throughPgpool('READ_DATABASE_URL')
   const fix = `Set it to the address of the replica itself. ${UNTIL_THEN}`
-  if (await isPgpool(url)) return warning('replica', pgpool, fix)
+  if (await isPgpoolAt(url)) return warning('replica', pgpool, fix)
   if (await isShared(replica.connect)) return warning('replica', sharedConnections('READ_DATABASE_URL'), fix)
   return undefined
 }
