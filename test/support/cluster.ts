@@ -69,7 +69,7 @@ async function startIn(folder: string): Promise<Cluster> {
   async function start(): Promise<void> {
     let starting = await startServer(home, () => {})
     await until('PostgreSQL to start', async () => {
-      // Tried again if a server that was still recovering was in the way and has given up, as on a full disk.
+      // Tried again if a server was in the way that has crashed and was still ending.
       const server = lastServer(home.cluster)
       const runs = server && (await isServerOf(home.cluster, server.pid))
       if (starting.end && !runs) starting = await startServer(home, () => {})

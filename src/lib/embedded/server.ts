@@ -54,6 +54,8 @@ const FIXED = {
   log_parameter_max_length: '0',
   log_parameter_max_length_on_error: '0',
   log_checkpoints: 'off',
+  // Its programs start it again. PostgreSQL 18 that restarts by itself on a full disk can refuse connections until it is stopped.
+  restart_after_crash: 'off',
 }
 
 /** Starts the server and returns at once. PostgreSQL itself allows only one server on a cluster. */

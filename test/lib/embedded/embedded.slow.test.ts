@@ -106,6 +106,23 @@ test('a server that dies under a program is started again, with what was committ
   assert.ok(isStopped(dataDir))
 })
 
+test('a server that stops because one of its processes died is started again', async () => {
+  const dataDir = newFolder()
+  const { url, close } = await open(dataDir)
+  const pid = pidOf(dataDir)
+  process.kill(
+    Number(await firstValue(url, `select pid from pg_stat_activity where backend_type = 'walwriter'`)),
+    'SIGKILL',
+  )
+  // PostgreSQL does not restart itself: on a full disk it can then refuse connections until it is stopped.
+  await until('the next server', async () => {
+    const value = await firstValue(url, 'select 1').catch(() => undefined)
+    return value === '1' && pidOf(dataDir) !== pid
+  })
+  await close()
+  assert.ok(isStopped(dataDir))
+})
+
 test('lock files whose process id belongs to another program by now do not hinder the start', async () => {
   const dataDir = newFolder()
   await (await open(dataDir)).close()
