@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { after } from 'node:test'
 import pg from 'pg'
 import { canEnter } from '../../../src/lib/embedded/account.ts'
-import { type Embedded, openEmbedded } from '../../../src/lib/embedded/embedded.ts'
+import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../../src/lib/embedded/embedded.ts'
 import { lastServer } from '../../../src/lib/embedded/server.ts'
 
 export const ROOT = process.getuid?.() === 0
@@ -38,7 +38,7 @@ export const newFolder = (name = 'data') => join(base, String(++folders), name)
 /** Opens an embedded database, which is closed at the end of the file at the latest. */
 export async function open(
   dataDir: string,
-  options: { throwaway?: boolean; signal?: AbortSignal } = {},
+  options: Partial<Omit<EmbeddedOptions, 'dataDir'>> = {},
 ): Promise<Embedded> {
   const embedded = await openEmbedded({ dataDir, log: silent, throwaway: true, ...options })
   opened.push(embedded)

@@ -8,6 +8,7 @@ import {
   globSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -15,11 +16,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { fileSentence } from '../../../src/lib/embedded/sentences.ts'
 import { UsageError } from '../../../src/lib/errors.ts'
 import { startProcess, tundish } from '../../support/cli.ts'
 import { fill, mountSmallDisk } from '../../support/small-disk.ts'
+import { until } from '../../support/time.ts'
 import { titled, without } from '../../support/titled.ts'
 import {
   base,
@@ -188,26 +190,41 @@ test(titled('one sentence for a folder that cannot be written', notReadable), { 
 
 const disk = mountSmallDisk(120)
 const noDisk = 'why' in disk ? disk.why : undefined
+const NO_SPACE = /^There is no space left on the disk of .+: free some/
 
-test(titled('one sentence for a full disk, and well again with room', noDisk), { skip: noDisk }, async () => {
-  if (!('folder' in disk)) return
+describe(titled('one sentence for a full disk, and well again with room', noDisk), { skip: noDisk }, () => {
+  const folder = 'folder' in disk ? disk.folder : ''
+  const [dataDir, filler] = [join(folder, 'data'), join(folder, 'filler')]
   // PostgreSQL's account has to traverse the folder.
-  chmodSync(disk.folder, 0o711)
-  const dataDir = join(disk.folder, 'data')
-  const filler = join(disk.folder, 'filler')
-  const { url, close } = await open(dataDir)
-  try {
+  before(() => chmodSync(folder, 0o711))
+  after(() => 'folder' in disk && disk.unmount())
+
+  test('while PostgreSQL runs', async () => {
+    const { url, close } = await open(dataDir)
     // PostgreSQL writes these for the first connection after a change of the catalog.
     for (const file of globSync(join(clusterOf(dataDir), '**/pg_internal.init'))) rmSync(file)
     fill(filler)
-    await assert.rejects(open(dataDir), (error) => {
-      return error instanceof UsageError && /^There is no space left on the disk of .+: free some/.test(error.message)
-    })
+    await assert.rejects(open(dataDir), (error) => error instanceof UsageError && NO_SPACE.test(error.message))
     rmSync(filler)
     await (await open(dataDir)).close()
     assert.equal(await firstValue(url, 'select 1'), '1')
-  } finally {
     await close()
-    disk.unmount()
-  }
+  })
+
+  test('when PostgreSQL has stopped, and cannot write its lock file', { timeout: 60_000 }, async () => {
+    const warnings: string[] = []
+    const { url, close } = await open(dataDir, { log: { info() {}, warn: (line) => warnings.push(line) } })
+    fill(filler)
+    process.kill(pidOf(dataDir), 'SIGINT')
+    // This process does not start it again before the room of the old lock file is taken.
+    while (!isStopped(dataDir));
+    fill(`${filler}-2`)
+    await until('the warning', () => warnings.some((line) => NO_SPACE.test(line)))
+    // It is tried again every second, not at once.
+    const tries = readFileSync(join(dataDir, 'postgres.log'), 'utf8').match(/could not write lock file/g) ?? []
+    assert.ok(tries.length < 10, `${tries.length} tries`)
+    rmSync(filler)
+    await until('the server', async () => (await firstValue(url, 'select 1').catch(() => '')) === '1')
+    await close()
+  })
 })
