@@ -149,7 +149,11 @@ async function connect(home: Home, host: string): Promise<pg.Client | { busy: bo
  * Throws unless another program's server was first, or processes of the last one are still ending: then joining is retried.
  */
 function refuseFailure({ code, output }: NonNullable<Starting['end']>, home: Home): void {
-  if (code === 0 || /\block file .* (already exists|is empty)|shared memory block .* still in use/.test(output)) return
+  if (
+    code === 0 ||
+    /\block file .* (already exists|is empty)|bogus data in lock file|shared memory block .* still in use/.test(output)
+  )
+    return
   throw outputSentence(output, 'start', home)
 }
 

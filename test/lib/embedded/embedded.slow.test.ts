@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -138,6 +138,24 @@ test('lock files whose process id belongs to another program by now do not hinde
   await close()
   assert.equal(other.exitCode, null)
   other.kill()
+})
+
+test('lock files whose content was lost with the power do not hinder the start', async () => {
+  const dataDir = newFolder()
+  await (await open(dataDir)).close()
+  for (const content of ['', '\0'.repeat(80)]) {
+    for (const file of ['data/postmaster.pid', 'run/.s.PGSQL.5432.lock'].map((name) =>
+      join(dataDir, 'postgres', name),
+    )) {
+      writeFileSync(file, content, { mode: 0o600 })
+      const { uid, gid } = statSync(clusterOf(dataDir))
+      chownSync(file, uid, gid)
+      utimesSync(file, 0, 0)
+    }
+    const { url, close } = await open(dataDir)
+    assert.equal(await firstValue(url, 'select 1'), '1')
+    await close()
+  }
 })
 
 test('Ctrl-C reaches the program and not its server', async () => {
