@@ -10,6 +10,7 @@ import { type KeyUses, openKeyUses } from './core/tenants/key-uses.ts'
 import { openSealOf } from './core/tenants/open-seal.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
+import { fullDiskSentence } from './lib/embedded/sentences.ts'
 import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
@@ -67,25 +68,24 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
   const log = options.log ?? openLog(config.logLevel)
   const closers: (() => Promise<void>)[] = []
   const close = async () => {
-    for (const closer of closers.splice(0).reverse()) await closer()
+    const errors: unknown[] = []
+    for (const closer of closers.splice(0).reverse()) await closer().catch((error) => errors.push(error))
+    if (errors.length > 0) throw errors[0]
   }
+  const { dataDir } = config
+  const isEmbedded = config.databaseUrl === undefined
   try {
-    const embedded =
-      config.databaseUrl === undefined
-        ? await openEmbedded({
-            dataDir: config.dataDir,
-            log,
-            whileStarting: options.whileStarting,
-            signal: options.signal,
-          })
-        : undefined
+    const { whileStarting, signal } = options
+    const embedded = isEmbedded ? await openEmbedded({ dataDir, log, whileStarting, signal }) : undefined
     if (embedded) closers.push(() => embedded.close())
     options.signal?.throwIfAborted()
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
     const migrating = migrate(directUrl ?? databaseUrl, directUrl ? settings : {}, (sentence) => log.warn(sentence))
-    const migrated = await reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : 'DATABASE_URL')
+    const migrated = await (isEmbedded
+      ? migrating
+      : reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : undefined))
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,
@@ -99,7 +99,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     if (directUrl) await checkPooler(db, databaseUrl, settings, log)
     else if (!embedded) await refuseSilentPooler(db, settings)
     options.signal?.throwIfAborted()
-    const seal = await reachable(openSealOf(db, config))
+    const opening = openSealOf(db, config)
+    const seal = await (isEmbedded ? opening : reachable(opening))
     const shared = { config, db, clock: systemClock, log }
     const keys = openKeyCache(db, systemClock)
     const [keyUses, limits] = [openKeyUses(shared), openLimits(shared)]
@@ -108,9 +109,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const audit = openAudit(seal, auditHeadsPath(config), log)
     const simulator = await findSimulator(shared, options)
     if (simulator.close) closers.push(simulator.close)
-    const simulators = await openSimulators(shared, options)
-    closers.push(...simulators.closers)
-    const { urls: simulatorUrls } = simulators
+    const simulatorUrls = await openSimulators(shared, options, closers)
     const providers = await loadProviders(options, {
       db,
       clock: systemClock,
@@ -139,8 +138,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       close,
     }
   } catch (error) {
-    await close()
-    throw error
+    await close().catch(() => {})
+    throw isEmbedded ? fullDiskSentence(error, dataDir) : error
   }
 }
 
@@ -163,10 +162,16 @@ async function findSimulator(
 async function openSimulators(
   shared: Parameters<typeof openPlayMoney>[0],
   { simulator: run = 'never', worker }: OpenOptions,
-): Promise<{ urls: SimulatorUrls; closers: (() => Promise<void>)[] }> {
-  if (run !== 'always') return { urls: await registeredSimulators(shared.db), closers: [] }
-  const open = (dialect: (typeof PSPS)[number]) => openPlayMoney(shared, { dialect, follow: worker !== undefined })
-  const opened = await Promise.all(PSPS.map(open))
-  const urls = Object.fromEntries(PSPS.map((psp, n) => [psp, opened[n]!.url]))
-  return { urls, closers: opened.map(({ close }) => close) }
+  closers: (() => Promise<void>)[],
+): Promise<SimulatorUrls> {
+  if (run !== 'always') return registeredSimulators(shared.db)
+  const open = async (psp: (typeof PSPS)[number]) => {
+    const { url, close } = await openPlayMoney(shared, { dialect: psp, follow: worker !== undefined })
+    closers.push(close)
+    return [psp, url] as const
+  }
+  const opening = PSPS.map(open)
+  // If one cannot be opened, the others have to be closed.
+  await Promise.allSettled(opening)
+  return Object.fromEntries(await Promise.all(opening))
 }

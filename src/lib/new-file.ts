@@ -12,7 +12,8 @@ export function writeNew(file: string, text: string): void {
     giveToFolder(draft)
     linkSync(draft, file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Node does not name the file that a full disk does not take.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw Object.assign(error as Error, { path: file })
   } finally {
     rmSync(draft, { force: true })
   }

@@ -17,9 +17,6 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
       return new UsageError(
         `${path} is on a read-only disk (EROFS): set DATA_DIR to a writable folder, or mount the disk writable.`,
       )
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return diskFull(dataDir)
     case 'ENOTDIR':
     case 'EEXIST':
       return new UsageError(`${path} is not a folder: set DATA_DIR to one.`)
@@ -30,13 +27,21 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
         `${path} cannot be created, possibly because the disk is read-only: set DATA_DIR to a writable folder.`,
       )
     default:
-      return error
+      return fullDiskSentence(error, dataDir)
   }
+}
+
+// The last one is PostgreSQL's.
+const DISK_FULL = ['ENOSPC', 'EDQUOT', '53100']
+
+/** A full disk as a `UsageError`, whether a file or PostgreSQL reports it; anything else is returned unchanged. */
+export function fullDiskSentence(error: unknown, dataDir: string): unknown {
+  return DISK_FULL.includes((error as { code?: string }).code ?? '') ? diskFull(dataDir) : error
 }
 
 /** `output` is what a PostgreSQL program printed before it failed, `doing` is its task. */
 export function outputSentence(output: string, doing: string, place: { dataDir: string; logFile: string }): UsageError {
-  if (/No space left on device|Disk quota exceeded/.test(output) || isFull(place.dataDir))
+  if (/No space left on device|Disk quota exceeded|wrote only \d+ of \d+ bytes/.test(output) || isFull(place.dataDir))
     return diskFull(place.dataDir)
   const library = /error while loading shared libraries: ([^:\s]+)/.exec(output)?.[1]
   if (library) {

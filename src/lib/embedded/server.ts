@@ -147,9 +147,15 @@ export async function stopServer(cluster: string): Promise<boolean> {
 export function trimLog({ logFile }: Home): void {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
   if (size < LONGEST_LOG) return
-  copyFileSync(logFile, `${logFile}.1`)
-  giveToFolder(`${logFile}.1`)
-  truncateSync(logFile)
+  const kept = `${logFile}.1`
+  try {
+    copyFileSync(logFile, kept)
+    giveToFolder(kept)
+    truncateSync(logFile)
+  } catch {
+    // A full disk has no room for the copy, and must end neither the program nor a start. The next call tries again.
+    rmSync(kept, { force: true })
+  }
 }
 
 /**

@@ -14,6 +14,8 @@ import {
   throughPgpool,
 } from './pooler.ts'
 
+const DISK_FULL = '53100'
+
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
 
@@ -29,10 +31,10 @@ export async function reachable<T>(promise: Promise<T>, setting = 'DATABASE_URL'
     if (!refused && !isUnavailable(error)) throw error
     const untrusted = whyUntrusted(error)
     if (untrusted) throw new UsageError(`The database of ${setting} cannot be trusted (${untrusted}): ${TRUST}`)
+    const what =
+      sqlState(error) === DISK_FULL ? 'free space on its disk' : 'check its address, name, user, password and rights'
     // PostgreSQL's sentence names the user or database, never the password.
-    throw new UsageError(
-      `The database of ${setting} cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
-    )
+    throw new UsageError(`The database of ${setting} cannot be used (${causeOf(error)}): ${what}.`)
   }
 }
 

@@ -57,7 +57,7 @@ async function opened<T>(
   const url = embedded?.url ?? databaseUrl!
   const db = openDb({ url, applicationName: name, connections: 1, readConnections: 1 })
   try {
-    if (create) await reachable(migrate(url))
+    if (create) await (embedded ? migrate(url) : reachable(migrate(url)))
     return await connected(db, signal, ({ client, query }) => work({ url, db, client, query }))
   } finally {
     await db.close()

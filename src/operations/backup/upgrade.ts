@@ -151,6 +151,12 @@ async function isUpgrade(pid: number): Promise<boolean> {
 
 function writeDurably(file: string, text: string): void {
   const draft = `${file}.part`
-  writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true })
-  renameSync(draft, file)
+  try {
+    writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true })
+    renameSync(draft, file)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    // Node does not name the file that a full disk does not take.
+    throw Object.assign(error as Error, { path: file })
+  }
 }

@@ -1,5 +1,6 @@
 // The folder of the embedded PostgreSQL: odd names, other accounts, and what is refused with one sentence.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import {
   accessSync,
   chmodSync,
@@ -17,9 +18,12 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { fileSentence } from '../../../src/lib/embedded/sentences.ts'
+import type { Home } from '../../../src/lib/embedded/home.ts'
+import { fileSentence, outputSentence } from '../../../src/lib/embedded/sentences.ts'
+import { trimLog } from '../../../src/lib/embedded/server.ts'
 import { UsageError } from '../../../src/lib/errors.ts'
-import { startProcess, tundish } from '../../support/cli.ts'
+import { writeNew } from '../../../src/lib/new-file.ts'
+import { startProcess, succeeded, tundish } from '../../support/cli.ts'
 import { fill, mountSmallDisk } from '../../support/small-disk.ts'
 import { until } from '../../support/time.ts'
 import { titled, without } from '../../support/titled.ts'
@@ -198,6 +202,46 @@ describe(titled('one sentence for a full disk, and well again with room', noDisk
   // PostgreSQL's account has to traverse the folder.
   before(() => chmodSync(folder, 0o711))
   after(() => 'folder' in disk && disk.unmount())
+
+  test('in the middle of a write', () => {
+    const output = 'FATAL:  could not extend file "base/1/2691": wrote only 4096 of 8192 bytes at block 9'
+    assert.match(outputSentence(output, 'start', { dataDir: base, logFile: '' }).message, NO_SPACE)
+  })
+
+  // One has no room for the database, the other none for its tables.
+  for (const megabytes of [20, 48]) {
+    test(`at a first start with ${megabytes} MB`, async () => {
+      const small = mountSmallDisk(megabytes) as { folder: string; unmount(): void }
+      chmodSync(small.folder, 0o711)
+      const migrate = () => tundish(['migrate'], { DATA_DIR: join(small.folder, 'data') })
+      const { code, stderr } = await migrate()
+      assert.match(stderr, NO_SPACE)
+      assert.equal(code, 2)
+      execFileSync('mount', ['-o', 'remount,size=300m', small.folder])
+      await succeeded(migrate())
+      small.unmount()
+    })
+  }
+
+  test('for a key, with the name of its file', () => {
+    const file = join(folder, 'key')
+    fill(filler)
+    assert.throws(() => writeNew(file, 'a key'), { code: 'ENOSPC', path: file })
+    assert.deepEqual(globSync(`${file}*`), [])
+    rmSync(filler)
+  })
+
+  test('for the copy of a long log, which is trimmed later', () => {
+    const home = { logFile: join(folder, 'postgres.log') } as Home
+    writeFileSync(home.logFile, Buffer.alloc(9 * 1024 * 1024))
+    fill(filler)
+    trimLog(home)
+    assert.equal(existsSync(`${home.logFile}.1`), false)
+    rmSync(filler)
+    trimLog(home)
+    assert.deepEqual([statSync(home.logFile).size, statSync(`${home.logFile}.1`).size], [0, 9 * 1024 * 1024])
+    for (const file of globSync(`${home.logFile}*`)) rmSync(file)
+  })
 
   test('while PostgreSQL runs', async () => {
     const { url, close } = await open(dataDir)
