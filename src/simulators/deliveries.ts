@@ -54,9 +54,10 @@ export class Deliveries<Target> {
 
   /** @returns whether the endpoint took it */
   async #send(target: Target): Promise<boolean> {
-    const { url, headers, body } = await this.#form(target)
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)])
     try {
+      // It fails while the journal cannot be written.
+      const { url, headers, body } = await this.#form(target)
       const response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' })
       await response.arrayBuffer()
       return response.ok

@@ -1,17 +1,22 @@
 // An append-only file of JSON lines; many writers share one fsync.
-import { constants, writeSync } from 'node:fs'
+import { constants, ftruncateSync, writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { UsageError } from '../lib/errors.ts'
-import { openToAppend } from '../lib/files.ts'
+import { naming, openToAppend } from '../lib/files.ts'
 
 export class Journal {
   readonly #file: FileHandle
+  readonly #path: string
+  /** Of what was written whole: a failed write may have left a part of its lines after it. */
+  #size: number
   #lines: string[] = []
   #lastWrite: Promise<void> = Promise.resolve()
   #nextWrite: Promise<void> | null = null
 
-  private constructor(file: FileHandle) {
+  private constructor(file: FileHandle, path: string, size: number) {
     this.#file = file
+    this.#path = path
+    this.#size = size
   }
 
   /**
@@ -25,11 +30,11 @@ export class Journal {
     try {
       const whole = await replay(file, path, apply)
       if (whole < (await file.stat()).size) await file.truncate(whole)
+      return new Journal(file, path, whole)
     } catch (error) {
       await file.close()
       throw error
     }
-    return new Journal(file)
   }
 
   /** Adds a line; it is on disk when a later `durable()` resolves. */
@@ -38,13 +43,13 @@ export class Journal {
   }
 
   /**
-   * Resolves when every line added so far is on disk. After a failed write it always rejects: the memory is then ahead
-   * of the disk, and no caller may see it.
+   * Resolves when every line added so far is on disk. It rejects as long as they cannot be written, as on a full disk: the
+   * memory is then ahead of the disk, and no caller may see it.
    */
   durable(): Promise<void> {
     if (this.#lines.length === 0) return this.#lastWrite
-    // The lines wait for the current write and are then written together. After a failure no further write starts.
-    this.#nextWrite ??= this.#lastWrite = this.#lastWrite.then(() => this.#write())
+    // The lines wait for the current write and are then written together, with those of a write that failed.
+    this.#nextWrite ??= this.#lastWrite = this.#lastWrite.catch(() => {}).then(() => this.#write())
     return this.#nextWrite
   }
 
@@ -55,11 +60,24 @@ export class Journal {
   async #write(): Promise<void> {
     // Requests that have already arrived are read first and share the write.
     await new Promise((resolve) => setImmediate(resolve))
-    const bytes = Buffer.from(this.#lines.join(''))
-    this.#lines = []
+    const lines = this.#lines.splice(0)
     this.#nextWrite = null
-    // No response is sent before its line is on disk, so blocking costs nothing; a thread would cost more than the write.
-    for (let written = 0; written < bytes.length; ) written += writeSync(this.#file.fd, bytes, written)
+    await naming(this.#path, async () => this.#append(Buffer.from(lines.join('')))).catch((error) => {
+      this.#lines = [...lines, ...this.#lines]
+      throw error
+    })
+  }
+
+  #append(bytes: Buffer): void {
+    const { fd } = this.#file
+    try {
+      // No response is sent before its line is on disk, so blocking costs nothing; a thread would cost more than the write.
+      for (let written = 0; written < bytes.length; ) written += writeSync(fd, bytes, written)
+    } catch (error) {
+      ftruncateSync(fd, this.#size)
+      throw error
+    }
+    this.#size += bytes.length
   }
 }
 

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, test } from 'node:test'
+import { after, afterEach, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UsageError } from '../../src/lib/errors.ts'
 import type { ChargeRequest } from '../../src/payments/providers/provider.ts'
@@ -13,7 +14,9 @@ import { startSimulator } from '../../src/simulators/server.ts'
 import { assertSettled, chargeRequest } from '../payments/providers/charging.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { silent } from '../support/simulators.ts'
+import { fill, mountSmallDisk } from '../support/small-disk.ts'
 import { HandClock, until } from '../support/time.ts'
+import { titled } from '../support/titled.ts'
 
 // No machine is so busy that the simulator needs longer for a response, or a test longer than until a late charge.
 const DEADLINE_MS = 120_000
@@ -127,6 +130,30 @@ test('on a full disk every response is 500, and after a restart every acknowledg
   await withSimulator(async (again) => {
     for (const request of told) assertSettled(await again.lookUp(request), 'succeeded')
     assertSettled(await again.charge(chargeRequest('pm_card_visa')), 'succeeded')
+  })
+})
+
+const disk = mountSmallDisk(1)
+const noDisk = 'why' in disk ? disk.why : undefined
+after(() => 'folder' in disk && disk.unmount())
+
+test(titled('with room on the disk again every charge is there, also the one that failed', noDisk), {
+  skip: noDisk,
+}, async () => {
+  if (!('folder' in disk)) return
+  const filler = join(disk.folder, 'filler')
+  ledgerFile = join(disk.folder, 'ledger.ndjson')
+  const charges = Array.from({ length: 100 }, () => chargeRequest('pm_card_visa'))
+  await withSimulator(async (provider) => {
+    fill(filler)
+    let charged = 0
+    while ((await provider.charge(charges[charged]!)).outcome === 'succeeded') charged++
+    rmSync(filler)
+    for (const request of charges.slice(0, charged + 1)) assertSettled(await provider.charge(request), 'succeeded')
+    charges.splice(charged + 1)
+  })
+  await withSimulator(async (provider) => {
+    for (const request of charges) assertSettled(await provider.lookUp(request), 'succeeded')
   })
 })
 
