@@ -166,7 +166,8 @@ async function removeStaleLock(file: string, cluster: string): Promise<void> {
   const pid = readLines(file)[0]
   // A file system may also give a file its size and lose its content: then it is full of zeros.
   const isLost = pid !== undefined && !/^-?\d/.test(pid)
-  if (isLost && Date.now() - statSync(file).mtimeMs > EMPTY_LOCK_MS) return rmSync(file, { force: true })
+  // The clock may have been set back since.
+  if (isLost && Math.abs(Date.now() - statSync(file).mtimeMs) > EMPTY_LOCK_MS) return rmSync(file, { force: true })
   if (!pid || !isAlive(Number(pid)) || (await isServerOf(cluster, Number(pid)))) return
   const aside = `${file}.${process.pid}`
   renameSync(file, aside)

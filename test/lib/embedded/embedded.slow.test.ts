@@ -143,14 +143,19 @@ test('lock files whose process id belongs to another program by now do not hinde
 test('lock files whose content was lost with the power do not hinder the start', async () => {
   const dataDir = newFolder()
   await (await open(dataDir)).close()
-  for (const content of ['', '\0'.repeat(80)]) {
+  const future = Date.now() / 1000 + 3600
+  for (const [content, time] of [
+    ['', 0],
+    ['\0'.repeat(80), 0],
+    ['', future],
+  ] as const) {
     for (const file of ['data/postmaster.pid', 'run/.s.PGSQL.5432.lock'].map((name) =>
       join(dataDir, 'postgres', name),
     )) {
       writeFileSync(file, content, { mode: 0o600 })
       const { uid, gid } = statSync(clusterOf(dataDir))
       chownSync(file, uid, gid)
-      utimesSync(file, 0, 0)
+      utimesSync(file, time, time)
     }
     const { url, close } = await open(dataDir)
     assert.equal(await firstValue(url, 'select 1'), '1')
