@@ -8,7 +8,7 @@ import pg from 'pg'
 import { fill, mountSmallDisk } from '../support/small-disk.ts'
 import { until } from '../support/time.ts'
 import { titled } from '../support/titled.ts'
-import { openScene, type Scene } from './trouble.ts'
+import { openScene, type Scene, untilMore } from './trouble.ts'
 
 const PATIENCE_MS = 120_000
 
@@ -23,8 +23,10 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
 
   test('restarted', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
-    const received = await survives(async () => {
+    const received = await survives(async (soFar) => {
+      const noticed = untilMore(soFar, '503', 1)
       await cluster.stop()
+      await noticed
       await cluster.start()
     })
     some(received, '200')
@@ -87,9 +89,9 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
       await cluster.query(`alter system set default_transaction_read_only = ${value}`)
       await cluster.query('select pg_reload_conf()')
     }
-    const received = await survives(async () => {
+    const received = await survives(async (soFar) => {
       await set('on')
-      await sleep(2000)
+      await Promise.all([sleep(2000), untilMore(soFar, '503', 1)])
       await set('off')
     })
     some(received, '200')
@@ -133,7 +135,8 @@ describe(titled('PostgreSQL on a full disk', why), {
   test('503 while there is no room, and well again when there is', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
     const filler = join(cluster.folder, 'filler')
-    const received = await survives(async () => {
+    const received = await survives(async (soFar) => {
+      const noticed = untilMore(soFar, '503', 1)
       fill(filler)
       // What PostgreSQL has reserved ahead must be used up before it notices: a new segment of its log does it.
       await until('the disk to be missed', async () => {
@@ -147,7 +150,7 @@ describe(titled('PostgreSQL on a full disk', why), {
             () => true,
           )
       })
-      await sleep(2000)
+      await Promise.all([sleep(2000), noticed])
       rmSync(filler)
       // PostgreSQL stops if its log has no room; its operator starts it again.
       await cluster.query('drop table if exists t, u').catch(() => cluster.start())

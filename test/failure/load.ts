@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Organization } from '../support/billing.ts'
-import type { ApiResponse, TestServer } from '../support/server.ts'
+import type { ApiResponse, Json, TestServer } from '../support/server.ts'
 
 export interface Received {
   /** The number of responses by status; `hung` took too long, `broken` had no response. */
@@ -32,7 +32,7 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
   let pauseMs = 0
   let stopping = false
 
-  async function call(send: () => Promise<ApiResponse>): Promise<number> {
+  async function call(send: () => Promise<ApiResponse>): Promise<{ status: number | string; body?: Json }> {
     const begunMs = performance.now()
     const response = await Promise.race([
       send().catch((error: Error) => ({
@@ -51,7 +51,7 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
       if (!clean) received.wrong.push(`${status} ${text.slice(0, 200)}`)
       await sleep(20)
     } else if (pauseMs > 0) await sleep(pauseMs)
-    return Number(status)
+    return response
   }
 
   async function read(): Promise<void> {
@@ -68,17 +68,11 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
       const one = { customer, key: randomUUID(), amount: '1.00' }
       received.charges.push(one)
       const body = { amount: one.amount, idempotency_key: one.key }
-      while ((await call(() => shop.charge(customer, body))) !== 200 && !stopping);
-      await waitForTheEnd(customer, body)
-    }
-  }
-
-  async function waitForTheEnd(customer: string, body: object): Promise<void> {
-    for (;;) {
-      if (stopping) return
-      const response = await shop.charge(customer, body).catch(() => undefined)
-      if (response?.status === 200 && response.body.checkout_status !== 'processing') return
-      await sleep(50)
+      for (;;) {
+        const { status, body: charged } = await call(() => shop.charge(customer, body))
+        if (stopping || (status === 200 && charged.checkout_status !== 'processing')) break
+        if (status === 200) await sleep(50)
+      }
     }
   }
 

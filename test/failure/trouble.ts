@@ -5,6 +5,7 @@ import { migrate } from '../../src/lib/pg/migrate.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { type Cluster, openCluster } from '../support/cluster.ts'
 import { BASICS, insert } from '../support/data.ts'
+import { until } from '../support/time.ts'
 import { type Received, startLoad } from './load.ts'
 
 export interface Scene {
@@ -13,7 +14,7 @@ export interface Scene {
   shop: Organization
   customers: string[]
   /** Begins the load, lets `trouble` happen, and judges: nothing but 200 and clean 503, and all well 5 s after its end. */
-  survives(trouble: () => Promise<void>): Promise<Received>
+  survives(trouble: (soFar: Received) => Promise<void>): Promise<Received>
   close(): Promise<void>
 }
 
@@ -32,12 +33,12 @@ export async function openScene(folder?: string): Promise<Scene> {
   const customers = await Promise.all(Array.from({ length: 3 }, () => shop.customer()))
   const scene = { cluster, billing, shop, customers }
 
-  async function survives(trouble: () => Promise<void>): Promise<Received> {
+  async function survives(trouble: (soFar: Received) => Promise<void>): Promise<Received> {
     const load = startLoad(billing.server, shop, customers)
     let endedMs = 0
     try {
       await sleep(500)
-      await trouble()
+      await trouble(load.received)
       endedMs = performance.now()
       load.calm()
       await sleep(RECOVERY_MS)
@@ -64,6 +65,12 @@ export async function openScene(folder?: string): Promise<Scene> {
       await cluster.remove()
     },
   }
+}
+
+/** Waits until clients have received so many more responses of a status than now, however slow the machine is. */
+export function untilMore({ statuses }: Received, status: string, count: number): Promise<void> {
+  const least = (statuses[status] ?? 0) + count
+  return until(`${count} more responses of ${status}`, () => (statuses[status] ?? 0) >= least)
 }
 
 /** The errors in the log, each once: why requests failed. */
