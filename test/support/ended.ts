@@ -1,17 +1,22 @@
-// Ends a test process that still runs five minutes after its last test, for one that hangs keeps the whole run waiting.
-import { after } from 'node:test'
+// Ends a test process that has not begun its first test after half an hour, or that still runs five minutes after its last one, for
+// one that hangs keeps the whole run waiting.
+import { after, beforeEach } from 'node:test'
 
 // The file's own hooks count too: on a busy machine they take long to stop servers.
 const GRACE_MS = 5 * 60_000
+// What a file opens before its tests has no time limit of a test.
+const OPENING_MS = 30 * 60_000
 
 if (process.env['NODE_TEST_CONTEXT']) {
-  after(() => {
+  const endAfter = (ms: number, why: string) =>
     setTimeout(() => {
       const open = process.getActiveResourcesInfo().join(', ')
-      console.error(`${process.argv[1]} still runs five minutes after its last test and is ended. It keeps: ${open}.`)
+      console.error(`${process.argv[1]} ${why} and is ended. It keeps: ${open}.`)
       process.exit(1)
-    }, GRACE_MS).unref()
-  })
+    }, ms).unref()
+  const opening = endAfter(OPENING_MS, 'has not begun its first test after half an hour')
+  beforeEach(() => clearTimeout(opening))
+  after(() => endAfter(GRACE_MS, 'still runs five minutes after its last test'))
   // By default a signal ends a process without the event `exit`, for which tests have registered to kill what they have frozen.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
 }
