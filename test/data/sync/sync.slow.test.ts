@@ -16,6 +16,7 @@ import { temporaryFolder } from '../../support/folder.ts'
 import { freshDatabase, runStatement } from '../../support/postgres.ts'
 import { tundishAgain } from '../../support/resident.ts'
 import { type Project, startTestServer } from '../../support/server.ts'
+import { until } from '../../support/time.ts'
 import { titled } from '../../support/titled.ts'
 import { metadataTexts, noDuckDb, readerOf } from './copies.ts'
 import { checkEqual, EMAIL, filled, METADATA, PROFILES, syncEnv } from './source.ts'
@@ -198,12 +199,11 @@ function follow(project: Project, target: string, env = syncEnv(server, project)
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
-  const waitFor = async (what: RegExp) => {
-    while (!lines.some((line) => what.test(line))) {
+  const waitFor = (what: RegExp) =>
+    until(String(what), () => {
       assert.equal(child.exitCode, null, lines.join('\n'))
-      await sleep(20)
-    }
-  }
+      return lines.some((line) => what.test(line))
+    })
   return { child, ended, waitFor }
 }
 
