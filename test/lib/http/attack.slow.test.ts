@@ -97,14 +97,17 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
   test(`is served while ${IDLE} connections are opened, while they are idle, and while they are closed`, async () => {
     const idle: Socket[] = []
     const areOpen = () => idle.filter(({ readyState }) => readyState === 'open').length
+    let opened = 0
     // Some two thousand a second: as fast as one process can, it is the opener that is measured.
     await isServedBeside(async () => {
       for (let n = 0; n < IDLE; n += 20) {
         idle.push(...(await Promise.all(times(20, async () => (await open('')).resume()))))
         await sleep(10)
       }
+      // Now: on a busy machine the callers may begin and stop when the first of these are closed.
+      opened = areOpen()
     }, 0)
-    assert.equal(areOpen(), IDLE)
+    assert.equal(opened, IDLE)
     await isServedBeside(() => sleep(HEADERS_TIMEOUT_MS / 4), 0)
     await isServedBeside(async () => {
       const ends = performance.now() + HEADERS_TIMEOUT_MS + PATIENCE_MS

@@ -38,6 +38,7 @@ describe('a worker', LONG, () => {
     process.kill(victim!, 'SIGKILL')
     await workers.untilLogged(ready, 3)
     await sleep(300)
+    await until('many responses', () => stop.received.responses > 300)
     const received = await stop()
     // Each connection breaks once: the client of every one was sending all the time.
     assert.ok(received.wrong.length <= 12, String(received.wrong.length))

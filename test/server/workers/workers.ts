@@ -67,7 +67,10 @@ export interface Received {
   wrong: string[]
 }
 
-/** Sends requests from this many clients, with a pause between two of a client, until the returned function is called. */
+/**
+ * Sends requests from this many clients, with a pause between two of a client, until the returned function is called, which has what
+ * they have received so far.
+ */
 export function sendUntilStopped(
   { client }: Pick<Workers, 'client'>,
   clients: number,
@@ -90,9 +93,10 @@ export function sendUntilStopped(
     one.close()
   }
   const sending = Promise.all(Array.from({ length: clients }, sendRequests))
-  return async () => {
+  const stop = async () => {
     stopping = true
     await sending
     return received
   }
+  return Object.assign(stop, { received })
 }
