@@ -126,15 +126,24 @@ test('churn by product and by reason: those who ended, and those who were paying
   assert.equal(tilesOf(text).Ended, reasons.reduce((sum, { ended }) => sum + Number(ended), 0).toLocaleString('en-US'))
 })
 
+/** A page that goes by the clock: of an hour that did not end in between. */
+async function pageNow(path: string, query?: string): Promise<{ text: string; today: string; hour: number }> {
+  for (;;) {
+    const [begun, text, ended] = [new Date(), await page(path, query), new Date()]
+    const hour = begun.getUTCHours()
+    if (hour === ended.getUTCHours()) return { text, today: begun.toISOString().slice(0, 10), hour }
+  }
+}
+
 test('the forecast: what is due on each day, and that it is one', async () => {
-  const text = await page('/churn')
+  const { text, today } = await pageNow('/churn')
   assert.match(text, /A forecast, not a figure/)
   const due = await query(`
     select to_char(u.period_ends_at at time zone 'UTC', 'YYYY-MM-DD') as day, count(*) filter (where status = 'active') as renewals,
       sum(price_usd) filter (where status = 'active') as cents, count(*) filter (where status = 'trialing') as trials
     from subscriptions u join profiles p on p.project_id = u.project_id and p.id = u.profile_id
     where u.project_id = 'demo' and not p.preview and not u.sandbox and u.renews and status in ('active', 'trialing')
-      and period_ends_at >= '${TO}Z'::timestamptz + interval '1 day' and period_ends_at < '${TO}Z'::timestamptz + interval '31 days'
+      and period_ends_at >= '${today}Z'::timestamptz + interval '1 day' and period_ends_at < '${today}Z'::timestamptz + interval '31 days'
     group by 1 order by 1`)
   const rows = rowsOf(text, 'forecast')
   assert.deepEqual(
@@ -156,27 +165,21 @@ test('today by hour: each hour of the three days, and the hours that are over', 
     ['revenue', 'sum(t.price_usd) / 100.0', 'not t.sandbox'],
     ['sales', 'count(*)', 'not t.sandbox'],
   ] as const) {
-    let now: number
-    let text: string
-    // In an hour that does not end in between.
-    do {
-      now = new Date().getUTCHours()
-      text = await page('/hours', `project=demo&split=${metric}`)
-    } while (now !== new Date().getUTCHours())
+    const { text, today, hour } = await pageNow('/hours', `project=demo&split=${metric}`)
     const rows = rowsOf(text, 'hours')
     assert.equal(rows.length, 24)
     const sums = await query(`
       select to_char(t.created_at at time zone 'UTC', 'HH24:00') as hour, ${sql} as value
       from transactions t join profiles p on p.project_id = t.project_id and p.id = t.profile_id
       where t.project_id = 'demo' and not p.preview and ${where}
-        and t.created_at >= '${TO}Z'::timestamptz - interval '1 day' and t.created_at < '${TO}Z' group by 1`)
+        and t.created_at >= '${today}Z'::timestamptz - interval '1 day' and t.created_at < '${today}Z' group by 1`)
     assert.ok(sums.length > 0)
     const yesterday = new Map(sums.map(({ hour, value }) => [hour, Number(value)]))
     for (const [hour, , value] of rows) near(Number(value), yesterday.get(hour!) ?? 0)
     const line = rowsOf(text, 'so-far').find(([label]) => label === (metric === 'revenue' ? 'Revenue' : 'Sales'))!
     near(
       Number(line[2]),
-      rows.slice(0, now).reduce((sum, row) => sum + Number(row[2]), 0),
+      rows.slice(0, hour).reduce((sum, row) => sum + Number(row[2]), 0),
     )
     if (metric === 'revenue') assert.equal(tilesOf(text).Revenue, money(Number(line[1])))
   }
