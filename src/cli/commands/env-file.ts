@@ -1,4 +1,6 @@
 // The option --env-file: settings from a file such as that of the service, for commands that are run by hand.
+import { readFileSync } from 'node:fs'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { readEnvFile } from '../../lib/env-file.ts'
 import { UsageError } from '../../lib/errors.ts'
 
@@ -19,7 +21,22 @@ export function takeEnvFile(words: string[]): string[] {
 
 function load(file: string | undefined): void {
   if (!file) throw new UsageError(`${OPTION} needs the name of a file.`)
-  addMissing(readEnvFile(file), process.env)
+  const settings = readEnvFile(file)
+  const authorities = settings[AUTHORITIES]
+  if (authorities && process.env[AUTHORITIES] === undefined) trust(authorities)
+  addMissing(settings, process.env)
+}
+
+// Node reads it before the program starts, so too early for a file of settings.
+const AUTHORITIES = 'NODE_EXTRA_CA_CERTS'
+
+function trust(file: string): void {
+  try {
+    setDefaultCACertificates([...getCACertificates(), readFileSync(file, 'utf8')])
+  } catch (error) {
+    // As Node itself does: most commands connect to no such server.
+    process.emitWarning(`${AUTHORITIES} is ignored: ${file} cannot be used (${(error as Error).message}).`)
+  }
 }
 
 function addMissing(settings: NodeJS.Dict<string>, env: NodeJS.ProcessEnv): void {

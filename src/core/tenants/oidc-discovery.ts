@@ -11,6 +11,7 @@ import {
   type ServerMetadata,
   setJwksCache,
 } from 'openid-client'
+import { causeOf } from '../../lib/pg/errors.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 
 const TIMEOUT_S = 10
@@ -55,6 +56,10 @@ function configurationOf(metadata: ServerMetadata, settings: OidcSettings): Conf
  */
 export const refusesClient = ({ error, status }: ResponseBodyError): boolean =>
   error === 'invalid_client' || (status === 401 && ['unauthorized_client', 'access_denied'].includes(error))
+
+/** Why no response came: `fetch` itself says only that it failed. */
+export const connectionFailure = (error: Error): string =>
+  error instanceof TypeError && error.cause ? causeOf(error.cause) : error.message
 
 /**
  * The standard has the id and the secret percent-encoded, and decoded by the provider, which Google for one does not do. So only the characters

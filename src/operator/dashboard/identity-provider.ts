@@ -16,7 +16,7 @@ import {
 } from 'openid-client'
 import type { Access } from '../../core/tenants/access.ts'
 import { accessByGroups } from '../../core/tenants/group-access.ts'
-import { discover, refusesClient, withOlderKeys } from '../../core/tenants/oidc-discovery.ts'
+import { connectionFailure, discover, refusesClient, withOlderKeys } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { claimOf, clean, groupsIn, isVerified, nameOf } from './person-claims.ts'
 
@@ -186,12 +186,16 @@ function refusalOf(error: unknown, issuer: string): Refused {
     const detail = `${issuer} does not accept the ${ofInstallation ? 'client secret' : 'access token'}.`
     return { why: isBusy(error) ? 'unreachable' : 'refused', detail, ofInstallation }
   }
+  const unreachable = (failure: Error): Refused => ({
+    why: 'unreachable',
+    detail: `${issuer}: ${clean(connectionFailure(failure), 300)}`,
+  })
   if (isOfLibrary(error))
     return UNREACHABLE.has(error.code)
-      ? { why: 'unreachable', detail: issuer }
+      ? unreachable(error)
       : { why: 'refused', detail: sentenceOf(error), ofInstallation: true }
   // A connection that failed is a TypeError of fetch.
-  if (error instanceof TypeError || error instanceof DOMException) return { why: 'unreachable', detail: issuer }
+  if (error instanceof TypeError || error instanceof DOMException) return unreachable(error)
   throw error
 }
 

@@ -1,6 +1,6 @@
 // The doctor's check of the OpenID Connect provider: whether it responds, is the one of OIDC_ISSUER, and knows this installation.
 import { ClientError, ResponseBodyError, refreshTokenGrant, WWWAuthenticateChallengeError } from 'openid-client'
-import { discover, refusesClient } from '../../core/tenants/oidc-discovery.ts'
+import { connectionFailure, discover, refusesClient } from '../../core/tenants/oidc-discovery.ts'
 import type { OidcSettings } from '../../core/tenants/oidc-settings.ts'
 import { shorten } from '../../lib/text.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
@@ -31,7 +31,7 @@ export async function checkIdentityProvider(settings: OidcSettings): Promise<Fin
       const message = `The discovery document at ${issuer} names another issuer. ${EFFECT}`
       return failed('sign-in', message, 'Set OIDC_ISSUER to the "issuer" of that document exactly, and restart.')
     }
-    const cause = shorten(String((error as Error).message).replaceAll(/\s+/g, ' '), 100)
+    const cause = shorten(connectionFailure(error as Error).replaceAll(/\s+/g, ' '), 100)
     const fix = `Open ${issuer.replace(/\/$/, '')}/.well-known/openid-configuration from this machine.`
     return warning('sign-in', `${host} cannot be used (${cause}). ${EFFECT}`, fix)
   }
