@@ -1,7 +1,7 @@
 // Closes a listener gracefully: running requests get their response, with `Connection: close` on kept-alive connections.
 import type { ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { SlotSet } from '../slot-set.ts'
 import { findStalled, taken } from './stalled-sockets.ts'
@@ -26,6 +26,8 @@ const LOOK_MS = 250
 const LOOK_AT_IDLE = 2
 // Browsers connect ahead and may never send a request. One that is on its way arrives within this time.
 const FIRST_BYTE_MS = 1000
+// Under load there are always further ones.
+const ACCEPT_MS = 1000
 
 /**
  * Adds `leave` to `app`; returns a function that says whether it is leaving: then every response needs `Connection: close`.
@@ -80,6 +82,7 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
   app.addHook('preClose', async () => {
     announceClose()
     closing.resolve()
+    await acceptWaiting(app.server)
     const endStragglers = watchStragglers()
     let looks = 0
     const looking = setInterval(() => {
@@ -98,4 +101,21 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
     await app.close()
   })
   return () => leaving
+}
+
+/** Closing a listening socket resets the connections that it has not accepted yet, perhaps with a request. Node accepts them one by one. */
+async function acceptWaiting(server: NetServer): Promise<void> {
+  const endMs = performance.now() + ACCEPT_MS
+  let found = true
+  const note = () => {
+    found = true
+  }
+  server.on('connection', note)
+  while (found && performance.now() < endMs) {
+    found = false
+    // Between the two Node looks at its sockets.
+    await setImmediate()
+    await setImmediate()
+  }
+  server.off('connection', note)
 }

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { unconnectedListener } from '../../../scripts/openapi.ts'
 import { startShop } from '../../support/billing.ts'
-import { sendBytes } from '../../support/server.ts'
+import { sendBytes, times } from '../../support/server.ts'
 import { until } from '../../support/time.ts'
 
 const { billing, shop } = await startShop()
@@ -81,6 +82,22 @@ describe('a connection', { timeout: 60_000 }, () => {
     await Promise.all([closed, stopped])
     assert.deepEqual(statuses(heard), [200, 200])
     assert.match(heard, /\r\nconnection: close\r\n.*\r\n\r\n\{"status":"ok"\}$/is)
+  })
+
+  test('that was made just before its server stops, and is not accepted yet, gets its response', async () => {
+    const listener = await unconnectedListener('public')
+    const port = Number(new URL(await listener.listen({ host: '127.0.0.1', port: 0 })).port)
+    const closed = times(20, () => {
+      const socket = connect(port, '127.0.0.1')
+      socket.write(get(['Host: x']))
+      return text(socket)
+    })
+    // The kernel has made them then, and the event loop has accepted none.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    const stopped = listener.close()
+    const heard = await Promise.all(closed)
+    await stopped
+    assert.deepEqual(heard.flatMap(statuses), Array(20).fill(200))
   })
 
   for (const [what, bytes, status, code] of [
