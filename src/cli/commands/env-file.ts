@@ -21,10 +21,7 @@ export function takeEnvFile(words: string[]): string[] {
 
 function load(file: string | undefined): void {
   if (!file) throw new UsageError(`${OPTION} needs the name of a file.`)
-  const settings = readEnvFile(file)
-  const authorities = settings[AUTHORITIES]
-  if (authorities && process.env[AUTHORITIES] === undefined) trust(authorities)
-  addMissing(settings, process.env)
+  addMissing(readEnvFile(file), process.env)
 }
 
 // Node reads it before the program starts, so too early for a file of settings.
@@ -40,5 +37,7 @@ function trust(file: string): void {
 }
 
 function addMissing(settings: NodeJS.Dict<string>, env: NodeJS.ProcessEnv): void {
+  const authorities = settings[AUTHORITIES]
+  if (authorities && env[AUTHORITIES] === undefined) trust(authorities)
   for (const [name, value] of Object.entries(settings)) env[name] ??= value
 }
