@@ -57,7 +57,8 @@ export async function register(program: Command): Promise<void> {
         const result = await makeLink(query, id)
         return { entry: { action: 'operator.link_made', target: `operator key ${id}` }, result }
       })
-      const url = signInAddress(httpAddress(app.config.adminHost, app.config.adminPort), token)
+      const { dashboardUrl, adminHost, adminPort } = app.config
+      const url = signInAddress(dashboardUrl ?? httpAddress(adminHost, adminPort), token)
       return { json: { url }, text: `This link signs in once, within 12 hours:\n${url}` }
     },
   )

@@ -13,13 +13,15 @@ describe('organizations, projects and keys', () => {
   const run = (...args: string[]) => tundishAgain(args, env)
   const json = (...args: string[]) => jsonOf(run(...args, '--json'))
 
-  test('operator link prints an address, also if the dashboard listens on IPv6', async () => {
+  test('operator link prints the address of DASHBOARD_URL, or of the listener, also on IPv6', async () => {
     const { id } = await json('operator', 'create', '--name', 'Ada')
-    for (const [ADMIN_HOST, host] of Object.entries({ '::1': '[::1]', '127.0.0.1': '127.0.0.1' })) {
-      assert.equal(
-        new URL((await jsonOf(tundishAgain(['operator', 'link', id, '--json'], { ...env, ADMIN_HOST }))).url).hostname,
-        host,
-      )
+    for (const [settings, origin] of [
+      [{ ADMIN_HOST: '::1', ADMIN_PORT: '81' }, 'http://[::1]:81'],
+      [{ ADMIN_HOST: '127.0.0.1', ADMIN_PORT: '81' }, 'http://127.0.0.1:81'],
+      [{ ADMIN_PORT: '81', DASHBOARD_URL: 'https://tundish.example.com' }, 'https://tundish.example.com'],
+    ] as const) {
+      const { url } = await jsonOf(tundishAgain(['operator', 'link', id, '--json'], { ...env, ...settings }))
+      assert.equal(new URL(url).origin, origin)
     }
   })
 
