@@ -74,6 +74,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
   }
   const { dataDir } = config
   const isEmbedded = config.databaseUrl === undefined
+  // The address of the embedded database is none that can be mended.
+  const named: typeof reachable = isEmbedded ? (work) => work : reachable
   try {
     const { whileStarting, signal } = options
     const embedded = isEmbedded ? await openEmbedded({ dataDir, log, whileStarting, signal }) : undefined
@@ -83,9 +85,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
     const migrating = migrate(directUrl ?? databaseUrl, directUrl ? settings : {}, (sentence) => log.warn(sentence))
-    const migrated = await (isEmbedded
-      ? migrating
-      : reachable(migrating, directUrl ? 'DIRECT_DATABASE_URL' : undefined))
+    const migrated = await named(migrating, directUrl ? 'DIRECT_DATABASE_URL' : undefined)
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,
@@ -99,8 +99,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     if (directUrl) await checkPooler(db, databaseUrl, settings, log)
     else if (!embedded) await refuseSilentPooler(db, settings)
     options.signal?.throwIfAborted()
-    const opening = openSealOf(db, config)
-    const seal = await (isEmbedded ? opening : reachable(opening))
+    const seal = await named(openSealOf(db, config))
     const shared = { config, db, clock: systemClock, log }
     const keys = openKeyCache(db, systemClock)
     const [keyUses, limits] = [openKeyUses(shared), openLimits(shared)]
