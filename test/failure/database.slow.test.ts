@@ -118,20 +118,19 @@ describe('PostgreSQL', () => {
 })
 
 const disk = mountSmallDisk(220)
-const why = 'why' in disk ? disk.why : undefined
 
-describe(titled('PostgreSQL on a full disk', why), {
-  skip: why !== undefined,
+describe(titled('PostgreSQL on a full disk', disk.why), {
+  skip: disk.why,
   timeout: 300_000,
 }, () => {
   let scene: Scene
   before(async () => {
-    if ('folder' in disk) scene = await openScene(disk.folder)
+    scene = await openScene(disk.folder)
   })
   after(async () => {
     await scene?.billing.stop()
     await scene?.cluster.stop('SIGQUIT')
-    if ('unmount' in disk) disk.unmount()
+    disk.unmount()
   })
 
   test('503 while there is no room, and well again when there is', { timeout: PATIENCE_MS }, async () => {

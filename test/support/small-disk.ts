@@ -1,7 +1,7 @@
 // A small disk in memory, and what fills a disk.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -16,15 +16,23 @@ export function fill(file: string): void {
   }
 }
 
-/** A small disk in memory with a function that removes it; or why there is none. */
-export function mountSmallDisk(megabytes: number): { folder: string; unmount(): void } | { why: string } {
+export interface SmallDisk {
+  folder: string
+  unmount(): void
+  /** Why there is none: then `folder` is empty, and no test may use it. */
+  why: string | undefined
+}
+
+/** A small disk in memory, whose folder the account of PostgreSQL may traverse. */
+export function mountSmallDisk(megabytes: number): SmallDisk {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-disk-'))
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' })
   } catch {
     rmSync(folder, { recursive: true, force: true })
-    return { why: 'no small disk can be mounted here' }
+    return { folder: '', unmount() {}, why: 'no small disk can be mounted here' }
   }
+  chmodSync(folder, 0o711)
   let mounted = true
   const unmount = () => {
     if (mounted) execFileSync('umount', ['-l', folder])
@@ -33,5 +41,5 @@ export function mountSmallDisk(megabytes: number): { folder: string; unmount(): 
   }
   // Otherwise the disk would outlive the test.
   process.once('exit', unmount)
-  return { folder, unmount }
+  return { folder, unmount, why: undefined }
 }

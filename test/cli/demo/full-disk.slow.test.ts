@@ -1,9 +1,9 @@
 // serve --demo whose disk is full: the simulators' ledgers are there, too, and the server survives and stops cleanly.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { isServerOf, lastServer } from '../../../src/lib/embedded/server.ts'
 import { freePort, PATIENCE_MS, spawnTundish, tundish } from '../../support/cli.ts'
 import { fill, mountSmallDisk } from '../../support/small-disk.ts'
@@ -11,19 +11,15 @@ import { until } from '../../support/time.ts'
 import { titled } from '../../support/titled.ts'
 
 const disk = mountSmallDisk(200)
-const noDisk = 'why' in disk ? disk.why : undefined
 
-describe(titled('the demo on a small disk', noDisk), { skip: noDisk, timeout: PATIENCE_MS }, () => {
-  const folder = 'folder' in disk ? disk.folder : ''
-  const [dataDir, filler] = [join(folder, 'data'), join(folder, 'filler')]
+describe(titled('the demo on a small disk', disk.why), { skip: disk.why, timeout: PATIENCE_MS }, () => {
+  const [dataDir, filler] = [join(disk.folder, 'data'), join(disk.folder, 'filler')]
   const runs = async () => {
     const cluster = join(dataDir, 'postgres/data')
     const server = lastServer(cluster)
     return server !== undefined && (await isServerOf(cluster, server.pid))
   }
-  // PostgreSQL's account has to traverse the folder.
-  before(() => chmodSync(folder, 0o711))
-  after(() => 'folder' in disk && disk.unmount())
+  after(disk.unmount)
 
   test('a ledger that cannot be read ends the start, and no simulator goes on', async () => {
     const broken = join(dataDir, 'simulator-stripe.ndjson')
